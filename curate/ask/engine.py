@@ -113,17 +113,20 @@ def settle(orders: Sequence[AnyOrder], ledger: Ledger, context: Context) -> floa
     """
     bills: list[client.Bill] = []
     if context.consent.batch:
-        bills += _by_batches([order for order in orders if _waits(order, ledger, context)], ledger, context)
+        bills += _by_batches(list(_waiting(orders, ledger, context)), ledger, context)
         orders = [order.of(order.left(order.work)) for order in orders]
     bills += _online([order for order in orders if order.work], ledger, context)
     return sum(bill.spent for bill in bills)
 
 
-def _waits(order: AnyOrder, ledger: Ledger, context: Context) -> bool:
-    """Return whether an order waits for batches: open ones, or new ones if it is large enough; notify if it is not."""
-    if few := too_few(order, context):
-        context.tell(f"{order.label}: {few}")
-    return not few or bool(open_batches(order, ledger))
+def _waiting(orders: Iterable[AnyOrder], ledger: Ledger, context: Context) -> Iterator[AnyOrder]:
+    """Yield the orders with what they send in batches: nothing of a small one, which only collects open batches."""
+    for order in orders:
+        if few := too_few(order, context):
+            context.tell(f"{order.label}: {few}")
+        sent = order.of([]) if few else order
+        if sent.work or open_batches(order, ledger):
+            yield sent
 
 
 def too_few(order: AnyOrder, context: Context) -> str:

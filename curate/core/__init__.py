@@ -1,1 +1,1 @@
-"""The vocabulary: errors, records, settings, protocols and the registry of plug-ins."""
+"""Shared vocabulary of all packages: errors, records, settings, protocols and the registry of plugins."""

@@ -1,4 +1,4 @@
-"""Pipeline files: YAML in, checked settings out, and a digest that changes with them."""
+"""Pipeline files: reading YAML, validating settings, and digests that change with the settings."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ class Section(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 _ALTERNATIVE = re.compile(r"(constrained-|literal\[|function-|tuple\[|list\[|dict\[|\[key\]$|(str|int|float|bool)$)")
-"""What pydantic adds to the location of an error to name the alternative of a union that it tried; no key of ours."""
+"""Pattern of the parts that pydantic adds to an error's location for the alternatives of a union; no key matches it."""
 _WORDS = {
     "tuple_type": "expected a list, such as [one, two]",
     "list_type": "expected a list, such as [one, two]",
@@ -39,7 +39,7 @@ _WORDS = {
 
 
 def read_yaml(path: Path) -> Settings:
-    """Return the mapping in a YAML file; ConfigError names the file and the line of a mistake."""
+    """Return the mapping in a YAML file; ConfigError names the file and the line of the mistake."""
     try:
         settings = safe_yaml.parse(safe_yaml.read(path))
     except OSError as error:
@@ -56,13 +56,13 @@ def read_yaml(path: Path) -> Settings:
 
 
 def kind_of(content: object) -> str:
-    """Return a word for the type of a value as a user of YAML or JSON would say it."""
+    """Return a word for the type of a value, as users of YAML and JSON call it."""
     words = {dict: "a mapping", list: "a list", str: "text", bool: "true/false", type(None): "nothing"}
     return words.get(type(content), "a number" if isinstance(content, int | float) else type(content).__name__)
 
 
 def override(settings: Settings, assignments: Sequence[str]) -> Settings:
-    """Return a copy of the settings with every `section.key=value` applied; values are read as YAML."""
+    """Return a copy of the settings with each assignment `section.key=value` applied; values are parsed as YAML."""
     changed: Settings = json.loads(json.dumps(settings))
     for assignment in assignments:
         path, sign, text = assignment.partition("=")
@@ -78,7 +78,7 @@ def override(settings: Settings, assignments: Sequence[str]) -> Settings:
 
 
 def put(settings: Settings, keys: Sequence[str], value: Json) -> None:
-    """Set the value at a path of keys; missing mappings on the way are made."""
+    """Set the value at a path of keys in place; missing mappings on the path are created."""
     section_at: dict[str, Json] = settings
     for depth, key in enumerate(keys[:-1]):
         if section_at.get(key) is None:  # not there, or switched off
@@ -92,7 +92,7 @@ def put(settings: Settings, keys: Sequence[str], value: Json) -> None:
 
 
 def merged(below: Mapping[str, Json], settings: Mapping[str, Json]) -> Settings:
-    """Return settings with defaults from `below`, merged key by key in nested mappings."""
+    """Return `settings` with defaults from `below`; nested mappings are merged key by key."""
     result: Settings = {**below, **settings}
     for key, default in below.items():
         setting = settings.get(key)
@@ -102,9 +102,10 @@ def merged(below: Mapping[str, Json], settings: Mapping[str, Json]) -> Settings:
 
 
 def check(model: type[Model], data: object, where: str) -> Model:
-    """Return `data` as a `model`; ConfigError lists every mistake with its location and the nearest known key.
+    """Return `data` validated as a `model`.
 
-    `where` is the file, or the section, that messages name.
+    ConfigError lists every mistake with its location and the nearest known key. `where` is the name of the file or
+    section in messages.
     """
     try:
         return model.model_validate(data)
@@ -150,7 +151,7 @@ def _keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
 
 
 def canonical(content: object) -> str:
-    """Return the one JSON text of a value: sorted keys, no spaces, models as mappings."""
+    """Return the canonical JSON of a value: sorted keys, no spaces, models as mappings."""
     return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
@@ -163,17 +164,17 @@ def _plain(content: object) -> object:
 
 
 def digest(content: object) -> str:
-    """Return the SHA-256 of a value's canonical JSON, in hex."""
+    """Return the SHA-256 of a value's canonical JSON, as hexadecimal digits."""
     return hashlib.sha256(canonical(content).encode()).hexdigest()
 
 
 def text_digest(text: str) -> str:
-    """Return the SHA-256 of a text in UTF-8, in hex: the identity of a query or passage in ledger and caches."""
+    """Return the SHA-256 of a text in UTF-8, as hexadecimal digits: its identity in the ledger and caches."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def plain(content: object) -> Json:
-    """Return a dataclass of figures for JSON: mappings, lists and numbers."""
+    """Return a dataclass, also nested in lists, as JSON values."""
     if is_dataclass(content) and not isinstance(content, type):
         return {field.name: plain(getattr(content, field.name)) for field in fields(content)}
     if isinstance(content, tuple | list):

@@ -1,4 +1,4 @@
-"""Exact duplicates under several ids: classes of equal texts, and qrels and aliases that point to surviving ids."""
+"""Exact duplicates: classes of equal texts, and qrels and aliases with merged ids replaced by surviving ones."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -7,17 +7,17 @@ import polars as pl
 
 
 class Firsts:
-    """Classes of equal texts, numbered from 0, and the id of the first text of each; holds digests, never a text."""
+    """Classes of equal texts, numbered from 0, with the id of each class's first text; stores digests, no texts."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
         self.names: list[str] = []
-        """Class -> id of its first text."""
+        """Id of the first text of each class."""
 
     def number(self, name: str, text: str) -> int:
-        """Return the class of a text, a new one if `name` is the first id that has it; outer white space is ignored.
+        """Return the class of a text, ignoring outer white space; a new class if no earlier text is equal.
 
-        Pass the text as a judge reads it, for documents that look the same to a judge are duplicates.
+        Pass the text as a judge reads it, because documents that a judge cannot distinguish are duplicates.
         """
         key = blake2b(text.strip().encode("utf-8"), digest_size=16).digest()
         number = self._numbers.setdefault(key, len(self.names))
@@ -27,15 +27,15 @@ class Firsts:
 
 
 def same_text(classes: pl.DataFrame, table: str) -> pl.DataFrame:
-    """Return id and `class` of the texts of one table, in its order; equal ones have one class."""
+    """Return id and `class` of the texts of one table, in its order; equal texts have the same class."""
     return classes.filter(pl.col("table") == table).select("id", "class")
 
 
 def made_equal(texts: pl.DataFrame) -> pl.DataFrame:
-    """Return id and `equal_to` of the texts that masking made equal to another one, in their order.
+    """Return id and `equal_to` of the texts that masking made equal to another text, in their order.
 
-    `texts` has a row per text, in order: id, `class` (of its raw text) and `masked` (the class of its masked one).
-    `equal_to` is the id of the first text with the same masked text and another raw one.
+    `texts` has one row per text, in order: id, `class` (of the raw text) and `masked` (class of the masked text).
+    `equal_to` is the id of the first text with the same masked text and a different raw text.
     """
     first_class = pl.col("class").first()
     id_of_another_class = pl.col("id").filter(pl.col("class") != first_class).first()
@@ -45,17 +45,20 @@ def made_equal(texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def follow_qrels(qrels: pl.DataFrame, queries: Mapping[str, str], documents: Mapping[str, str]) -> pl.DataFrame:
-    """Return qrels with every merged id replaced by its surviving one, sorted.
+    """Return qrels with merged ids replaced by surviving ids, sorted.
 
-    Pairs that become equal are one, with the highest of their scores. `queries` and `documents` map merged ids to
-    surviving ones.
+    `queries` and `documents` map merged ids to surviving ids. Pairs that become equal are merged, with their highest
+    score.
     """
     moved = qrels.with_columns(_moved("query_id", queries), _moved("doc_id", documents))
     return moved.group_by("query_id", "doc_id").agg(pl.col("score").max()).sort("query_id", "doc_id")
 
 
 def follow_aliases(aliases: pl.DataFrame, table: str, merged: Mapping[str, str]) -> pl.DataFrame:
-    """Return the aliases of one table with newly merged ids added; older aliases are redirected to the surviving id."""
+    """Return the aliases of one table with newly merged ids added.
+
+    Older aliases are redirected to the surviving ids.
+    """
     old = aliases.filter(pl.col("table") == table).with_columns(_moved("kept_id", merged))
     rows = [
         {"table": table, "old_id": merged_id, "kept_id": surviving_id} for merged_id, surviving_id in merged.items()

@@ -25,7 +25,7 @@ from typing import Any
 
 
 class CurateError(Exception):
-    """Base of every error that `curate` raises on purpose."""
+    """Base class of all errors that `curate` raises on purpose."""
 
 
 class UserError(CurateError):
@@ -33,7 +33,7 @@ class UserError(CurateError):
 
 
 class ConfigError(UserError):
-    """A pipeline file, an option or a name is wrong; `choices` are the valid values, where they are known."""
+    """A pipeline file, an option or a name is wrong; `choices` are the valid values, if known."""
 
     def __init__(self, message: str, choices: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ class MissingExtra(UserError):
 class BudgetError(UserError):
     """A paid step has no budget, or would exceed it.
 
-    `planned`: requests and cost estimate of the step, a row per model, where no budget was given.
+    `planned`: requests and cost estimate of the step, one row per model, if no budget was given.
     """
 
     def __init__(self, message: str, planned: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -72,15 +72,15 @@ class CheckFailed(RunFailed):
 
 
 class Incomplete(RunFailed):
-    """The work was finished and is kept, but more of it is missing than a setting allows."""
+    """The work was finished and is saved, but more of it is missing than a setting allows."""
 
 
 class Unchecked(CheckFailed):
-    """Nothing wrong was found, but a part, which the message names, could not be checked."""
+    """Nothing wrong was found, but a part could not be checked; the message names it."""
 
 
 class Interrupted(RunFailed):
-    """Ctrl-C was pressed; replies to calls in flight were written."""
+    """Ctrl-C was pressed; the replies to calls in flight were saved."""
 
 
 class ProviderError(CurateError):
@@ -91,13 +91,14 @@ class ProviderError(CurateError):
     `too_long`: a shorter request may succeed.
     `refused`: the content may be the reason, so a part of it may succeed.
     `broke`: the account seems to be empty, by a message that may also mean throttling.
-    `overloaded`: fewer requests at the same time may succeed.
-    `unresolved`: the host's name has never resolved.
-    `retry_after`: seconds to wait, as the provider states them.
-    `unknown`: the provider may have answered, and may charge for it, but the answer could not be read; `said` is the
-    beginning of what came instead, and stays out of the message.
-    `garbled`: the reply is neither an answer nor a refusal; if other requests are answered, the content may be why.
-    `cause`: the message without its remedy, where it names one.
+    `overloaded`: fewer concurrent requests may succeed.
+    `unresolved`: the host name has never resolved.
+    `retry_after`: seconds to wait, as stated by the provider.
+    `unknown`: the provider may have answered, and may charge for it, but the answer could not be read. `said` is the
+    beginning of what was received instead; it is not part of the message.
+    `garbled`: the reply is neither an answer nor a refusal; if other requests are answered, the content may be the
+    reason.
+    `cause`: the message without the remedy, if it has one.
     """
 
     def __init__(
@@ -133,15 +134,15 @@ class ProviderError(CurateError):
 
 
 class AccessError(ProviderError, UserError):
-    """A provider rejects the key, or its use for this model or call; always fatal."""
+    """A provider rejects the key, or the key's use for this model or call; always fatal."""
 
 
 class BatchGone(ProviderError):
-    """The provider does not know a batch, or no longer has its results."""
+    """The provider does not have a batch of this id, or no longer has its results."""
 
 
 def suggestion(unknown: str, choices: Iterable[str]) -> str:
-    """Return a clause that names the nearest known word and lists all of them."""
+    """Return a clause with the most similar known word, if any, and a list of all known words."""
     words = sorted(choices)
     near = difflib.get_close_matches(unknown, words, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""

@@ -1,10 +1,10 @@
-"""Language tags, and the choice among translations: a further language is a further entry of a YAML file."""
+"""Language tags and the choice of a translation; another language needs only another entry in the YAML files."""
 
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 FALLBACK = "en"
-"""Language of words and prompts where there are none in the language that is asked for."""
+"""Language of words and prompts that are not translated into the requested language."""
 Translation = TypeVar("Translation")
 
 
@@ -14,12 +14,15 @@ def base_language(language: str) -> str:
 
 
 def served_by(language: str, tags: Collection[str]) -> str:
-    """Return the tag that serves a language: its own without region if that is among `tags`, else `FALLBACK`."""
+    """Return the tag of the translation to use: that of the language without region if in `tags`, else `FALLBACK`."""
     tag = base_language(language)
     return tag if tag in tags else FALLBACK
 
 
 def in_language(translations: Mapping[str, Translation], language: str) -> Translation:
-    """Return the entry of a language, else that of `FALLBACK`, else the first; `translations` has one at least."""
+    """Return the translation for a language, else that of `FALLBACK`, else the first.
+
+    `translations` must not be empty.
+    """
     tag = served_by(language, translations)
     return translations[tag] if tag in translations else next(iter(translations.values()))

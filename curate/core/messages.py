@@ -1,4 +1,4 @@
-"""Messages between a caller and a language model: request, reply, usage, state of a batch."""
+"""Messages to and from a language model: request, reply, token usage, state of a batch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from curate.core.config import Json, digest, text_digest
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a prompt."""
+    """One message of a prompt."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -22,22 +22,22 @@ class Request:
 
     messages: tuple[Message, ...]
     max_tokens: int
-    """Upper bound of the answer, in tokens."""
+    """Maximum length of the reply, in tokens."""
     schema: Mapping[str, Json] | None = None
-    """JSON schema of the reply, where the provider can enforce one."""
+    """JSON schema of the reply, for providers that can enforce one; None without one."""
     private: bool = False
-    """Whether errors must not repeat a vendor's message, which may quote a name or a number of the text."""
+    """Whether errors must omit the provider's message, which may quote personal data of the text."""
 
     @cached_property
     def digest(self) -> str:
-        """Return the key of the request in the ledger, of prompt, token limit and schema."""
+        """Return the key of the request in the ledger: a digest of prompt, token limit and schema."""
         turns = [[turn.role, text_digest(turn.content)] for turn in self.messages]
         return digest([turns, self.max_tokens, self.schema])
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call; `cached` and `written` are parts of the prompt that are billed at other prices."""
+    """Token counts of one call; `cached` and `written` are parts of `prompt` that are billed at other prices."""
 
     prompt: int = 0
     cached: int = 0
@@ -48,31 +48,31 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """One call's answer, normalised between vendors."""
+    """Reply to one request, normalised across providers."""
 
     text: str | None
     finish: Literal["stop", "length", "refusal", "other"]
     model: str
-    """Model id as the vendor returned it."""
+    """Model id as the provider returned it."""
     usage: Usage | None
-    """None where a compatible server sends none: then the cost is unknown, not 0."""
+    """Token usage; None if a compatible server sends none: the cost is then unknown, not 0."""
     thoughts: bool = False
-    """Whether it came with reasoning, which is no answer."""
+    """Whether the reply included reasoning, which is not part of the answer."""
     raw: str = field(repr=False, default="")
 
 
 @dataclass(frozen=True)
 class BatchState:
-    """State of a vendor's batch."""
+    """State of a provider's batch."""
 
     ended: bool
     word: str
-    """The vendor's name of the state."""
+    """The provider's name of the state."""
     done: int | None = None
-    """Completed items; None if the vendor does not tell."""
+    """Number of completed items; None if the provider does not report it."""
     seconds: float | None = None
-    """From submission to end, by the vendor's clock."""
+    """Seconds from submission to end, by the provider's clock; None if unknown."""
     fault: str = ""
-    """The vendor's codes of why the whole batch was refused; empty if it was accepted."""
+    """The provider's error codes if it rejected the whole batch; empty otherwise."""
     said: str = ""
-    """The vendor's message, which may quote a request."""
+    """The provider's message, which may quote a request."""

@@ -1,4 +1,4 @@
-"""Families of models, by the spellings of a table and else guessed from the beginning of a name."""
+"""Families of models, from a table of spellings, or else guessed from the beginning of a model's name."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,7 @@ LANGUAGES, EMBEDDINGS = "languages", "embeddings"
 
 
 def family(model: str, declared: str | None = None) -> str | None:
-    """Return the family of a model: the declared one, else by the spelling of its name, its vendor, its first letters.
-
-    `gpt` of openai/gpt-4o-mini and of text-embedding-3-small, `bge` of BAAI/bge-m3 and of the declared family BAAI.
-    None for a name that begins with no letter.
-    """
+    """Return the family of a model: declared, else by known spellings in its name or vendor, else its first letters."""
     if declared:
         return next(
             (name for name, spellings in _spellings_by_family().items() if _plain(declared) in spellings), declared
@@ -30,14 +26,14 @@ def family(model: str, declared: str | None = None) -> str | None:
 
 
 def begins_as(name: str) -> str | None:
-    """Return the family of language models whose spelling begins a name; None for other names."""
+    """Return the family of language models with whose spelling a name begins; None for other names."""
     vendor, _, model_name = name.rpartition("/")
     tables = (LANGUAGES,)
     return _spelled(model_name, tables, beginning=True) or _spelled(vendor, tables, beginning=True)
 
 
 def _spelled(name: str, tables: Sequence[str] = (LANGUAGES, EMBEDDINGS), *, beginning: bool = False) -> str | None:
-    """Return the family whose spelling occurs first in a name as words, the longest of those."""
+    """Return the family whose spelling occurs first in a name as a separate word (the longest on ties), or None."""
     text, matches = _plain(name), list[tuple[int, int, str]]()
     for table in tables:
         for kin, spellings in _table()[table].items():

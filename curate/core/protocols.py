@@ -1,6 +1,6 @@
-"""Protocols of plugins, one per family, and the records that pass through them.
+"""Protocols of plugins, one per family, and the records that they exchange.
 
-Stages build plugins by name and pass them on; plugins depend neither on one another nor on their callers.
+Stages create plugins by name and pass them on; plugins depend neither on one another nor on their callers.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -24,22 +24,22 @@ Result = TypeVar("Result")
 
 
 class Progress(Protocol):
-    """Show the progress of a long step; the CLI draws a bar, tests and libraries use `quiet`.
+    """Function that shows the progress of a long step; the CLI draws a bar, tests and libraries use `quiet`.
 
-    Call it as often as is convenient, and with 0 when the step begins: what is done at the first call, as units that a
-    cache held, is in no rate. A step ends when `done` reaches `total`. A `StepLabel` also names the unit.
+    Call it as often as convenient, and at the start with the number of units done already, such as those in a cache;
+    these are excluded from the rate. A step ends when `done` reaches `total`. A `StepLabel` also names the unit.
     """
 
     def __call__(self, label: str, total: int, done: int, /) -> None:
-        """Report that `done` of `total` units of `label` are completed."""
+        """Report that `done` of `total` units of `label` are complete."""
         ...
 
 
 class PaidProgress(Progress, Protocol):
-    """A progress that also shows the amount paid."""
+    """Progress function that also shows the amount paid."""
 
     def __call__(self, label: str, total: int, done: int, money: str = "", /) -> None:
-        """Report that `done` of `total` units of `label` are completed, and the amount paid for them."""
+        """Report that `done` of `total` units of `label` are complete, and the amount paid for them."""
         ...
 
 
@@ -48,31 +48,30 @@ def quiet(_label: str, _total: int, _done: int, _money: str = "") -> None:
 
 
 class Encoder(Protocol):
-    """Turn texts into vectors whose inner product is their similarity.
+    """Function from texts to vectors whose inner products are similarities.
 
-    Optional attributes: `lanes`, the number of threads that may use it concurrently, as with several GPUs; a method
-    `load` for weights that take seconds, called, perhaps more than once, before texts are encoded; `step`, a batch size
-    at which rows do not depend on their neighbours, so that progress is shown after each step; `revisions`, a revision
-    per role, if queries and documents change independently: the cache then keeps one role's rows when the other's
-    change.
+    Optional attributes: `lanes`, the number of threads that may use it concurrently, as with several GPUs. `load`, a
+    method that loads weights, called (perhaps repeatedly) before texts are encoded. `step`, a batch size with which
+    rows do not depend on the other rows, so that progress is shown after each step. `revisions`, a revision per role,
+    if queries and documents change independently: the cache then keeps one role's rows when the other's change.
     """
 
     name: str
     revision: str
-    """All that changes the vectors: model revision, prompts, length, precision. Part of the cache key."""
+    """Everything that changes the vectors: model revision, prompts, length, precision. Part of the cache key."""
 
     @property
     def dim(self) -> int:
-        """Return the length of a vector."""
+        """Return the number of dimensions of a vector."""
         ...
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return one L2-normalised float32 row a text, shape (len(texts), dim)."""
+        """Return one L2-normalised float32 row per text, shape (len(texts), dim)."""
         ...
 
 
 class Corpus(Protocol):
-    """A corpus that can be read several times, in batches, always in the same order."""
+    """A corpus that can be read repeatedly, in batches, always in the same order."""
 
     @property
     def digest(self) -> str:
@@ -84,16 +83,19 @@ class Corpus(Protocol):
         ...
 
     def batches(self) -> Iterable[Sequence[Document]]:
-        """Yield the documents in order."""
+        """Yield the documents in order, in batches."""
         ...
 
 
 @dataclass(frozen=True)
 class Hits:
-    """The hits of some queries in columns: concatenated per query, best first."""
+    """The hits of several queries as columns, concatenated query by query, best first."""
 
     ids: Sequence[str]
-    """Document ids that `rows` indexes. Blocks of one search should share one object, which is then looked up once."""
+    """Document ids indexed by `rows`.
+
+    Blocks of one search should share one object, which is then looked up only once.
+    """
     rows: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
     counts: npt.NDArray[np.int64]
@@ -101,46 +103,49 @@ class Hits:
 
 
 class Retriever(Protocol):
-    """Rank documents of a corpus for queries.
+    """Function that ranks the documents of a corpus for queries.
 
-    After a search the optional attributes `facts` (a mapping) and `notes` (sentences) hold what the pool reports of it,
-    for example of an external index.
+    After a search, the optional attributes `facts` (a mapping) and `notes` (sentences) hold information for the pool's
+    report, for example on an external index.
     """
 
     name: str
     identity: Json
-    """All that changes a ranking, besides corpus and queries."""
+    """Everything that changes a ranking, besides corpus and queries."""
 
     def search(
         self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
     ) -> Iterable[Hits | Sequence[Hit]]:
-        """Yield, for each query in order, its best `depth` hits, best first, ranks from 1, ties by document id.
+        """Yield for each query, in order, its best `depth` hits: best first, ranks from 1, ties by document id.
 
-        A list of `Hit` is one query's; a retriever with many hits yields `Hits`, some queries at once. One that knows
-        only ids that may be out of date, as of a file, yields all it has: the pool renames and cuts.
+        A list of `Hit` belongs to one query; a retriever with many hits yields `Hits` of several queries. A retriever
+        whose ids may be out of date, as in a file, yields all its hits: the pool renames ids and cuts the list.
         """
         ...
 
 
 class Engine(Protocol):
-    """Map a function over parts of a task, in processes that may be on other machines."""
+    """Function that maps another function over the parts of a task, in processes that may be on other machines."""
 
     shards: int
-    """Number of parts of a task; it changes no result."""
+    """Number of parts of a task; it does not change results."""
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterable[Result]:
-        """Yield the function's result for every task, in order; a task whose process dies is done again.
+        """Yield the function's result for every task, in order; a task is repeated if its process dies.
 
-        Function, tasks and results go from process to process by pickle.
+        Function, tasks and results are exchanged by pickle.
         """
         ...
 
 
 class MaySend(Protocol):
-    """Check whether something derived from texts may be sent to an address."""
+    """Function that checks whether data derived from texts may be sent to an address."""
 
     def __call__(self, who: str, address: str, local: bool = False, /) -> None:
-        """Return if it may; UserError otherwise. `local`: the user declares that it stays there."""
+        """Return if `who` may send to the address, else raise UserError.
+
+        `local`: the user declares that data stays there.
+        """
         ...
 
 
@@ -155,26 +160,31 @@ class Kit:
     encoder: Callable[[str], Encoder]
     cache: Path
     engine: Engine | None = None
-    """Engine for a corpus in parts; None: in one piece, in this process."""
+    """Engine for a corpus in parts; None: the corpus is processed as a whole in this process."""
     device: str = "cpu"
-    """Device that vectors are compared on, `engine.device`."""
+    """Device on which vectors are compared (`engine.device`)."""
     named: Callable[[str], str] = str
-    """Returns what the run calls a query or document of the source, whose id may have been renamed for what it held:
-    of use for a plugin that knows ids from outside the run."""
+    """Function from a source id of a query or document to its id in the run.
+
+    Ids with personal data are renamed, so plugins that use ids from outside the run need it.
+    """
     scale: Scale = FIVE
-    """Scale of the judges' grades, from the pipeline's rubric."""
+    """Scale of the judges' grades, as declared in the pipeline's rubric."""
     language: str = "zh"
     """Language of the texts, declared by the pipeline or detected."""
     may_send: MaySend = freely
-    """Called with sender and address before anything derived from texts is sent there; UserError if it must not be."""
+    """Function to call with sender and address before sending data derived from texts.
+
+    It raises UserError if the data must not be sent.
+    """
 
 
 class Judge(Protocol):
-    """Rate passages without calls: a heuristic, or recorded grades."""
+    """Judge without model calls: a heuristic, or recorded grades."""
 
     name: str
     identity: Mapping[str, Json]
-    """All that changes a grade; part of the ledger key."""
+    """Everything that changes a grade; part of the ledger key."""
 
     def rate(self, query: Query, passages: Sequence[Document]) -> Sequence[Outcome]:
         """Return one outcome per passage, in order."""
@@ -182,14 +192,14 @@ class Judge(Protocol):
 
 
 class Provider(Protocol):
-    """Send a request to one model and return its reply."""
+    """Client of one model: sends requests and returns replies."""
 
     name: str
     identity: Mapping[str, Json]
-    """Vendor, model and sampling parameters: all that can change an answer. Never a key."""
+    """Everything that changes an answer: vendor, model and sampling parameters; never an API key."""
 
     async def answer(self, request: Request) -> Reply:
-        """Return the reply; ProviderError tells whether a retry is useless and how long to wait."""
+        """Return the reply; the attributes of ProviderError tell whether a retry may help and how long to wait."""
         ...
 
     async def close(self) -> None:
@@ -198,40 +208,41 @@ class Provider(Protocol):
 
 
 class BatchProvider(Provider, Protocol):
-    """A provider with a batch API: thousands of requests, answered within a day at a lower price.
+    """A provider with a batch API, which answers thousands of requests within a day at a lower price.
 
-    An item has a key of at most 64 letters, digits, - and _, unique in a batch. Every method raises ProviderError.
+    An item has a key of at most 64 letters, digits, - and _, unique in its batch. Every method may raise ProviderError.
     """
 
     most_items: int
     most_bytes: int
-    """Maximum items and bytes of one batch."""
+    """Maximum number of bytes of a batch; `most_items` is that of items."""
 
     def item(self, key: str, request: Request) -> bytes:
-        """Return an item as one line to send, with its line feed."""
+        """Return a request as one line of the batch file, including the line feed."""
         ...
 
     async def submit(self, items: BinaryIO, mark: str) -> str:
-        """Send a file of items, and return the id of the batch; `mark` is stored with it if the vendor supports that.
+        """Submit a file of items and return the id of the batch; `mark` is stored with it if the vendor supports that.
 
-        The error is `useless` if the vendor may have taken the batch all the same: sent again, it may be paid twice.
+        The error is `useless` if the vendor may have accepted the batch nevertheless: if sent again, it may be paid
+        twice.
         """
         ...
 
     async def orphans(self, mark: str, known: Callable[[str], bool]) -> Mapping[str, set[str]]:
-        """Return the batches with a mark that are not known -> keys of their items."""
+        """Return batch id -> keys of its items, for the batches with this mark for which `known` is false."""
         ...
 
     async def poll(self, batch_id: str) -> BatchState:
-        """Return the state of a batch; BatchGone if there is none of this id."""
+        """Return the state of a batch; BatchGone if the vendor has none of this id."""
         ...
 
     def collect(self, batch_id: str) -> AsyncGenerator[tuple[str, Reply | ProviderError], None]:
-        """Yield key and result of an ended batch's items, in any order; an item may be missing."""
+        """Yield (key, result) for the items of an ended batch, in any order; items may be missing."""
         ...
 
     async def cancel(self, batch_id: str) -> None:
-        """Ask the vendor to stop; what was answered before can still be collected, and is paid."""
+        """Ask the vendor to stop a batch; earlier answers can still be collected and are paid."""
         ...
 
 
@@ -244,30 +255,30 @@ class Benchmark:
     queries: pl.DataFrame
     corpus: Corpus
     qrels: pl.DataFrame
-    """query_id, doc_id, score 1: the unanimous positives; of a repaired set the scores that it came with."""
+    """query_id, doc_id, score 1 for unanimous positives; in a repaired benchmark the original scores."""
     candidates: pl.DataFrame
-    """query_id, doc_id, score 0 or 1: what a reranker is given."""
+    """query_id, doc_id, score 0 or 1: the candidates of a reranker."""
     verdicts: pl.DataFrame
-    """Every judged pair with its votes, contested and incomplete ones too."""
+    """Every judged pair with its votes, including contested and incomplete ones."""
     facts: Mapping[str, Json]
     """Figures for the card: agreement, counts, judges, settings; no times and no paths."""
     duplicates: Literal["merge", "keep"] = "merge"
-    """Whether equal texts may have several ids: `keep` if the user chose that."""
+    """Whether equal texts were merged, or the user chose to keep several ids for them."""
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """Name -> table of further kinds of benchmark, such as `pairs` of sts."""
+    """Name -> table of another kind of benchmark, such as `pairs` for sts."""
     scale: Scale = FIVE
     """Scale of the grades in `verdicts`."""
     graded: pl.DataFrame | None = None
-    """query_id, doc_id, score (a gain) and contested: graded labels; None for binary labels only."""
+    """query_id, doc_id, score (gain) and contested of the graded labels; None if labels are binary only."""
     replaced: bool = False
-    """Whether the graded labels replace the binary ones, or are added to them."""
+    """Whether the graded labels replace the binary ones; else they are added to them."""
     relevant_from: int = 1
-    """Lowest score in `qrels` that means relevant: above 1 in a repaired set alone."""
+    """Lowest score in `qrels` that means relevant; above 1 only in a repaired benchmark."""
     apart: bool = False
-    """Whether queries with reranking candidates are in no retrieval task."""
+    """Whether the queries with reranking candidates are excluded from the retrieval task."""
 
     def of_retrieval(self) -> "Benchmark":
-        """Return the benchmark of the retrieval task, without the separate queries of reranking."""
+        """Return the benchmark of the retrieval task, without separate queries of the reranking task."""
         if not self.apart:
             return self
         tables = {"queries": self.queries, "qrels": self.qrels, "verdicts": self.verdicts}
@@ -281,7 +292,7 @@ class Benchmark:
 
     @property
     def gains(self) -> pl.DataFrame:
-        """Return query_id, doc_id and score of the graded labels that gain something."""
+        """Return query_id, doc_id and score of the graded labels with a gain above 0."""
         assert self.graded is not None
         return self.graded.filter(pl.col("score") > 0).drop("contested")
 
@@ -292,8 +303,8 @@ class Benchmark:
 
 
 class Exporter(Protocol):
-    """Write a benchmark into an empty folder in one format."""
+    """Function that writes a benchmark into an empty folder in one format."""
 
     def __call__(self, benchmark: Benchmark, folder: Path) -> None:
-        """Write all files; the same benchmark gives the same bytes."""
+        """Write all files; equal benchmarks give equal bytes."""
         ...

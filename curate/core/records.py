@@ -1,4 +1,4 @@
-"""Vocabulary: grades, verdicts, the records that stages pass on, and the schema of every table."""
+"""Shared vocabulary: grades, verdicts, the records that stages exchange, and the schemas of all tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _TEXT = pl.String
 _ANSWERS = pl.List(pl.Struct({"judge": pl.String, "answer": pl.String}))
 
 FILTERED = "diversify"
-"""The stage that filters near-duplicates, whose queries, corpus and labels every later stage reads."""
+"""Stage that filters near-duplicates; all later stages read its queries, corpus and labels."""
 KIND_TABLES: Mapping[str, Columns] = {
     "pairs": {
         "pair_id": _TEXT,
@@ -113,21 +113,21 @@ KIND_TABLES: Mapping[str, Columns] = {
 FIELDS = {"queries": ("text",), "corpus": ("title", "text")}
 
 VERSION = 1
-"""Version of the table schemas; a run folder written by another version is redone, never misread."""
+"""Version of the table schemas; a stage's output of another version is recomputed."""
 
 Status = Literal["rated", "refused", "unparsed", "failed"]
 STATUSES: tuple[Status, ...] = ("rated", "refused", "unparsed", "failed")
 STOPPED = "stopped"
-"""In a run's ratings: a judge was not asked, because a cascade did not need it. No ledger holds it."""
+"""Status in a run's ratings of a judge that a cascade did not ask; never stored in a ledger."""
 Verdict = Literal["relevant", "not relevant", "contested", "incomplete", "not positive"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not relevant", "contested", "incomplete", "not positive")
-"""`not positive`: one judge said not relevant, and the cascade asked no other."""
+"""`not positive`: one judge of a cascade said not relevant, so the others were not asked."""
 Role = Literal["query", "document"]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a person searched for."""
+    """A search query."""
 
     query_id: str
     text: str
@@ -135,20 +135,20 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text of the corpus; called a passage in a prompt."""
+    """A document of the corpus; prompts call it a passage."""
 
     doc_id: str
     title: str
     text: str
 
     def shown(self) -> str:
-        """Return the text as a judge or an encoder sees it: title, then body."""
+        """Return the text that judges and encoders read: title, then body."""
         return shown(self.title, self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One document in a retriever's ranking: rank from 1, score as the retriever gives it."""
+    """One document of a retriever's ranking: rank from 1, and the retriever's score."""
 
     doc_id: str
     rank: int
@@ -157,10 +157,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of one judge for one passage; ValueError unless it has a grade exactly if it is `rated`."""
+    """One judge's result for one passage; ValueError if a `rated` one has no grade or another one has a grade."""
 
     grade: str | None
-    """A label of the judge's scale."""
+    """A label of the judge's scale; None unless the status is `rated`."""
     status: Status = "rated"
 
     def __post_init__(self) -> None:
@@ -170,7 +170,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of personal data in a text, in code points; `recogniser` found it, `kind` is its type."""
+    """A passage of personal data of type `kind` in a text, found by `recogniser`; offsets in code points."""
 
     start: int
     end: int
@@ -179,7 +179,7 @@ class Span:
 
 
 def shown(title: str, text: str) -> str:
-    """Return title and body as one text; a title that already begins the body is not repeated."""
+    """Return title and body as one text; a title with which the body begins is not repeated."""
     return text if not title or text.startswith(title) else f"{title}\n{text}"
 
 
@@ -197,7 +197,7 @@ AUDITED = (
     "undecided",
     "unretrieved",
 )
-"""What an audit counts of every query, in the order in which it is shown."""
+"""Counts of an audit per query, in the order of display."""
 
 
 _HITS = pl.List(pl.Struct({"retriever": pl.String, "rank": pl.Int32, "score": pl.Float64}))
@@ -324,6 +324,6 @@ TABLES: Mapping[str, Columns] = {
 }
 """Columns of every table. Queries, corpus and classes keep the order of the source; the others are sorted by key.
 
-`classes` says which texts were equal before anything was masked: by a running number, from which no text can be
-guessed, as it could from a digest.
+`classes` records which texts were equal before masking, by consecutive numbers: unlike a digest, these do not allow
+anyone to guess a text.
 """

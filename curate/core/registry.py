@@ -1,4 +1,4 @@
-"""Plugins by name: built-ins, imported when they are used, and entry points of other packages."""
+"""Plugins by name: built-in ones, imported on first use, and entry points of other packages."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Thing = TypeVar("Thing", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class Registry(Generic[Thing]):
-    """The plugins of one family: built-ins (`builtin`: name -> "module:attribute") and entry points."""
+    """The plugins of one family: built-in ones (`builtin`: name -> "module:attribute") and entry points."""
 
     family: str
     builtin: Mapping[str, str]
@@ -24,11 +24,11 @@ class Registry(Generic[Thing]):
         return sorted({*self.builtin, *(point.name for point in self._points())})
 
     def others(self) -> dict[str, str]:
-        """Return name -> package and version of other packages' plugins; names of built-ins are left out."""
+        """Return name -> package and version of plugins from other packages; names of built-in plugins are excluded."""
         return {point.name: _owner(point) for point in self._points() if point.name not in self.builtin}
 
     def load(self, name: str) -> Thing:
-        """Import and return the plugin of a name; a built-in has precedence over another package's.
+        """Import and return the plugin of a name; a built-in plugin has precedence over those of other packages.
 
         ConfigError if the name is unknown (with the nearest known one), if two packages register it, or if it cannot be
         imported.
@@ -60,7 +60,7 @@ def _all_points() -> Any:  # noqa: ANN401 - EntryPoints, or what Python 3.11 has
 
 
 def _imported(point: EntryPoint, what: str) -> object:
-    """Return the object that an entry point names; ConfigError names the package to repair if its import fails."""
+    """Return the object of an entry point; ConfigError with the package to repair if its import fails."""
     remedy = f"repair the package {_owner(point)} or uninstall it"
     try:
         thing = point.load()

@@ -1,4 +1,4 @@
-"""Read YAML with limits on size, depth and unfolded aliases; values have the types of JSON."""
+"""Reading YAML with limits on size, depth and expanded aliases; values have JSON's types."""
 
 from collections.abc import Hashable
 from pathlib import Path
@@ -8,29 +8,29 @@ import yaml
 
 
 class YamlLimits(NamedTuple):
-    """Upper limits of a YAML text; a text over them is refused before any value is built."""
+    """Upper limits of a YAML text; a text above them is rejected before any value is built."""
 
     size: int
-    """Bytes."""
+    """Number of bytes."""
     values: int
-    """Scalars, lists and mappings, counted as often as aliases repeat them."""
+    """Number of scalars, lists and mappings, with repetitions by aliases."""
 
 
 SETTINGS = YamlLimits(1_000_000, 20_000)
-"""For files that a person writes (pipeline, rubric, models) and files of the package."""
+"""Limits of files written by a person (pipeline, rubric, models) and of files of the package."""
 DATA = YamlLimits(64_000_000, 4_000_000)
-"""For a file of rows, such as a dictionary of synonyms."""
+"""Limits of a file of rows, such as a dictionary of synonyms."""
 DEPTH = 50
-"""How deep lists and mappings may be nested."""
+"""Maximum nesting depth of lists and mappings."""
 _CORE = "tag:yaml.org,2002:"
 _TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge"))
 
 
 def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - any YAML value
-    """Return the value of a YAML text, in JSON's types; yaml.YAMLError if it is not YAML, or exceeds the limits.
+    """Return the value of a YAML text, in JSON's types; yaml.YAMLError if it is invalid or exceeds the limits.
 
-    Dates and keys stay the text that was typed: `yes`, `3` and `null` are keys like others. A repeated key in a mapping
-    is an error.
+    Dates and keys remain text as typed, so `yes`, `3` and `null` are ordinary keys. A repeated key in a mapping is an
+    error.
     """
     if len(text) > limits.size:
         raise too_large(limits)
@@ -44,7 +44,7 @@ def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - an
 
 
 def nodes(text: str, limits: YamlLimits = SETTINGS) -> yaml.Node | None:
-    """Return the node tree of a YAML text, with line and column of each node; yaml.YAMLError as `parse`."""
+    """Return the node tree of a YAML text, with line and column of each node; errors as in `parse`."""
     if len(text) > limits.size:
         raise too_large(limits)
     loader = _Loader(text, limits)
@@ -55,7 +55,7 @@ def nodes(text: str, limits: YamlLimits = SETTINGS) -> yaml.Node | None:
 
 
 def read(path: Path, limits: YamlLimits = SETTINGS) -> str:
-    """Return the text of a file; of a larger one only `limits.size` + 1 bytes are read, then yaml.YAMLError."""
+    """Return the text of a file; yaml.YAMLError if it is larger than `limits.size` (only that much is read)."""
     with path.open("rb") as stream:
         raw = stream.read(limits.size + 1)
     if len(raw) > limits.size:
@@ -64,12 +64,12 @@ def read(path: Path, limits: YamlLimits = SETTINGS) -> str:
 
 
 def too_large(limits: YamlLimits) -> yaml.YAMLError:
-    """Return the error of a text that is larger than allowed."""
+    """Return the error for a text that exceeds the size limit."""
     return yaml.MarkedYAMLError(problem=f"found more than {limits.size:,} bytes, expected a smaller file")
 
 
 def problem(error: Exception) -> str:
-    """Return the reason of an error of `parse` or `read`, in one line."""
+    """Return the reason of an error of `parse` or `read`, on one line."""
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8 text"
     reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "no YAML"
@@ -77,13 +77,13 @@ def problem(error: Exception) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """A SafeLoader that counts while nodes are composed: a text over the limits is refused before it is built."""
+    """A SafeLoader that counts nodes while they are composed, so that a text above the limits is rejected early."""
 
     def __init__(self, text: str, limits: YamlLimits) -> None:
         super().__init__(text)
         self._limits, self._depth, self._values = limits, 0, 0
         self._sizes: dict[int, tuple[int, int]] = {}
-        """id() of a completed node -> its values and its height, aliases unfolded."""
+        """id() of a completed node -> (number of values, height), with aliases expanded."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401 - as PyYAML has it
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -102,7 +102,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def _weigh(self, node: yaml.Node) -> None:
-        """Record values and height of a completed node; error if its tag is not allowed or it exceeds the limits."""
+        """Record size and height of a completed node; error if its tag is not allowed or it exceeds the limits."""
         if node.tag not in _TAGS:
             raise _refused(node.start_mark, f"found the tag {node.tag.removeprefix(_CORE)!r}, expected none")
         children: list[yaml.Node] = []

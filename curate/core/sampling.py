@@ -1,4 +1,4 @@
-"""Seeded random choices; the purpose of each is part of its seed, so one choice does not change another."""
+"""Seeded random choices; the purpose of each is part of its seed, so that choices are independent."""
 
 import random
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 def generator(seed: int, *purpose: Json) -> random.Random:
-    """Return a random generator that depends only on the seed and on the purpose, such as its stage and use."""
+    """Return a random generator that depends only on the seed and on the purpose, such as stage and use."""
     return random.Random(int(digest([seed, *purpose])[:16], 16))  # noqa: S311 - not for secrets
 
 
@@ -27,6 +27,6 @@ def chunks(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
 
 
 def halves(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """Return the two halves of the items, the first the larger if they are odd; one group of one item, none of none."""
+    """Return the two halves of the items, the first one larger for an odd number; empty halves are omitted."""
     middle = (len(items) + 1) // 2
     return [half for half in (items[:middle], items[middle:]) if half]

@@ -1,7 +1,7 @@
-"""Grade scales: the labels that judges give, their order, the integer gain of each, and the relevance threshold.
+"""Grade scales: labels of judges in order, the integer gain of each, and the relevance threshold.
 
-A rubric declares its scale. Code that counts, weighs or shows grades asks the scale, so another scale needs another
-rubric and no other code. Source of the default: the five grades of CMedTEB; the threshold between A and B is ours.
+A rubric declares its scale. Code that counts, weights or shows grades uses the scale, so another scale needs another
+rubric but no other code. The default is the five grades of CMedTEB; the threshold between A and B is curate's own.
 """
 
 import re
@@ -15,22 +15,22 @@ from curate.core.config import Json
 
 Order = Literal["ordinal", "nominal"]
 MOST: Mapping[Order, int] = {"ordinal": 10, "nominal": 200}
-"""Maximum number of labels of a scale; the minimum is two."""
+"""Maximum number of labels of a scale, by order; the minimum is two."""
 LONGEST = 40
-"""Maximum characters of a label: replies, tables, columns of sheets and buttons of a page hold it."""
+"""Maximum number of characters of a label, which must fit in replies, tables, sheets and buttons."""
 LARGEST_GAIN = 100
 RESERVED = frozenset({"-", "RATED", "REFUSED", "UNPARSED", "FAILED", "STOPPED"})
-"""Entries of tables where there is no grade."""
+"""Entries of tables in place of a grade; they must not be labels."""
 _NUMBER = re.compile(r"([+-]?\d+)(?:[.,](\d+))?(%?)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Labels a judge may give; ValueError says what of a declaration is wrong.
+    """The labels that a judge may give; ValueError explains what is wrong in a declaration.
 
-    On an ordinal scale labels are listed best first, `gains` holds one integer per label, never rising, and grades from
-    the best to `relevant_from` make a document relevant. A nominal scale has neither gains nor a threshold; its labels
-    `none` and `several` mean no class and more than one.
+    On an ordinal scale, labels are listed best first, `gains` holds one non-increasing integer per label, and the
+    grades from the best to `relevant_from` are relevant. A nominal scale has neither gains nor a threshold; its labels
+    `none` and `several` mean no class and more than one class.
     """
 
     labels: tuple[str, ...]
@@ -53,42 +53,42 @@ class Scale:
 
     @property
     def positives(self) -> tuple[str, ...]:
-        """The labels that make a document relevant, best first: none of a nominal scale."""
+        """Return the relevant labels, best first; () for a nominal scale."""
         return self.labels[: self.place(self.relevant_from) + 1] if self.relevant_from else ()
 
     @property
     def relevant(self) -> frozenset[str]:
-        """The labels that make a document relevant, as a set."""
+        """Return the relevant labels as a set."""
         return frozenset(self.positives)
 
     def place(self, label: str) -> int:
-        """Return the position of a label, 0 for the best (or first); KeyError if it is none of the scale."""
+        """Return the position of a label, 0 for the best (or first); KeyError if it is not on the scale."""
         try:
             return self.labels.index(label)
         except ValueError:
             raise KeyError(label) from None
 
     def gain(self, label: str) -> int:
-        """Return the integer gain of a label; KeyError if it is none of the scale."""
+        """Return the integer gain of a label; KeyError if it is not on the scale."""
         return self.gains[self.place(label)]
 
     def read(self, text: str) -> str | None:
-        """Return the label that a text equals, ignoring width, case and outer blanks; None if it equals none."""
+        """Return the label that a text equals, ignoring width, case and outer white space; None if there is none."""
         compared = plain(text)
         return next((label for label in self.labels if plain(label) == compared), None)
 
     def lower_median(self, grades: Iterable[str]) -> str | None:
-        """Return the median of grades, of an even number the worse of the middle two; None without a grade."""
+        """Return the median of grades, of an even number the lower of the middle two; None without grades."""
         positions = sorted(map(self.place, grades))
         return self.labels[positions[len(positions) // 2]] if positions else None
 
     def minimum(self, grades: Iterable[str]) -> str | None:
-        """Return the worst of grades; None without one."""
+        """Return the lowest of the grades; None without grades."""
         worst = max(map(self.place, grades), default=None)
         return None if worst is None else self.labels[worst]
 
     def described(self) -> str:
-        """Return the labels as one text, such as `S A | B C D`; the bar is the relevance threshold."""
+        """Return the labels as text, such as `S A | B C D`; the bar marks the relevance threshold."""
         if not self.relevant_from:
             return " ".join(self.labels)
         cut = self.place(self.relevant_from) + 1
@@ -103,7 +103,7 @@ class Scale:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Json]) -> "Scale":
-        """Return the scale that `to_json` wrote."""
+        """Return the scale from the JSON of `to_json`."""
         arguments = {key: tuple(entry) if isinstance(entry, list) else entry for key, entry in data.items()}
         return cls(**arguments)  # type: ignore[arg-type]
 
@@ -116,9 +116,9 @@ def declared(  # a key each in the YAML of a rubric
     none: str = "",
     several: str = "",
 ) -> Scale:
-    """Return the scale of a declaration; ValueError says what is wrong.
+    """Return the scale declared in a rubric; ValueError explains what is wrong.
 
-    Without gains the labels count down to 0; the five grades S, A, B, C, D need no `relevant_from`.
+    Default gains count down to 0 for the last label. The five grades S, A, B, C, D need no `relevant_from`.
     """
     if order == "ordinal" and not relevant_from and tuple(labels) == FIVE.labels:
         relevant_from = FIVE.relevant_from
@@ -134,14 +134,15 @@ def declared(  # a key each in the YAML of a rubric
 
 
 def plain(text: str) -> str:
-    """Return a label normalised for comparison: half-width, upper case, without outer blanks."""
+    """Return a label normalised for comparison: half-width, upper case, without outer white space."""
     return unicodedata.normalize("NFKC", text).strip().upper()
 
 
 def folded(text: str) -> str | Decimal:
-    """Return a label in a form that does not depend on what a spreadsheet may change: its number, or its letters.
+    """Return a label in a form that survives a spreadsheet: its number, or its characters.
 
-    3, 3.0 and 3,00 are one number, and so are 5% and 0.05; of other labels case, width and blanks are ignored.
+    3, 3.0 and 3,00 are the same number, and so are 5% and 0.05. For other labels case, width and white space are
+    ignored.
     """
     if number := _NUMBER.fullmatch(plain(text).replace("\u2212", "-")):  # the minus of typographers
         return Decimal(f"{number[1]}.{number[2] or 0}") / (100 if number[3] else 1)

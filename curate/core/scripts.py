@@ -1,4 +1,4 @@
-"""Scripts of languages, and thresholds per script, so that one pipeline works for Chinese and for English texts."""
+"""Scripts of languages, and thresholds per script, so that one pipeline works for Chinese and English texts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from curate.core.languages import base_language
 
 Script = Literal["zh", "latin", "other"]
 DEFAULT: Script = "zh"
-"""Its threshold serves scripts that have none; of the packaged encoders it is the strictest."""
+"""Script whose threshold is used for scripts without one; of the packaged encoders' thresholds it is the strictest."""
 Threshold = TypeVar("Threshold")
 
 
@@ -23,7 +23,7 @@ def script_of(language: str) -> Script:
 
 
 def guess(thresholds: str, language: str) -> str:
-    """Return a sentence where packaged thresholds were calibrated on texts of other languages; else nothing."""
+    """Return a caveat if packaged thresholds were not calibrated on a language's texts; else an empty text."""
     languages: Sequence[str] = _content()["calibrated"]
     if base_language(language).lower() in languages:
         return ""
@@ -32,12 +32,12 @@ def guess(thresholds: str, language: str) -> str:
 
 @dataclass(frozen=True)
 class ThresholdsByScript(Generic[Threshold]):
-    """One threshold, or a set of them, per script."""
+    """One threshold, or a set of thresholds, per script."""
 
     values: Mapping[Script, Threshold]
 
     def of(self, language: str, setting: str) -> Threshold:
-        """Return the threshold for texts of a language; ConfigError that names the `setting` without one."""
+        """Return the threshold for texts of a language; ConfigError with the name of the `setting` if there is none."""
         script = script_of(language)
         threshold = self.values.get(script, self.values.get(DEFAULT) if script == "other" else None)
         if threshold is None:
@@ -68,7 +68,7 @@ _COMMON = frozenset(
 
 
 def common(texts: Iterable[str]) -> tuple[int, int]:
-    """Return how many characters of texts are frequent in Chinese, and how many are not ASCII."""
+    """Return the number of characters of texts that are frequent in Chinese, and of those that are not ASCII."""
     frequent = wide = 0
     for text in texts:
         wide += sum(not character.isascii() for character in text)

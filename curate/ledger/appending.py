@@ -1,4 +1,4 @@
-"""Appending to the ledger, in one transaction: rows, and the judges and scales that they refer to."""
+"""Insertion of rows into the ledger, in one transaction with the judges and scales to which they refer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -25,21 +25,21 @@ _said = itemgetter(*_parameter_numbers(Rating, "judge_digest", "rubric_digest", 
 
 
 class Appending:
-    """Append to a database; a judge's identity and scale are written with its first row."""
+    """Inserts rows into a database; the identity and scale of a judge are stored with its first row."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._statements = {name: insert(table, database.engine.dialect) for name, table in KEPT.items()}
         self._named: dict[str, str] = {}
-        """Judges that said nothing yet: digest -> identity."""
+        """Digest -> identity of the judges without rows so far."""
         self._heard: set[str] = set()
         self._scales: dict[str, Scale] = {}
-        """Scales of rubrics under which nothing was said yet, by digest."""
+        """Digest of a rubric -> its scale, for the rubrics without rows so far."""
         self._right = set[identities.Said]()
-        """Grades that were found to be of their scale."""
+        """Grades already checked against their scale."""
 
     def register(self, identity: Mapping[str, Json]) -> str:
-        """Return the digest of a judge's identity; the identity is written with the judge's first row."""
+        """Return the digest of a judge's identity, which is stored with the judge's first row."""
         name = digest(identity)
         if name not in self._heard:
             self._named[name] = canonical(identity)
@@ -52,7 +52,10 @@ class Appending:
         self._scales[rubric_digest] = scale
 
     def commit(self, group: Sequence[Rows]) -> None:
-        """Write rows; existing ids are skipped: an earlier commit wrote them, only its confirmation was lost."""
+        """Insert rows.
+
+        Rows with existing ids are skipped, because an earlier commit stored them and only its reply was lost.
+        """
         calls = list(chain.from_iterable(calls for calls, _ in group))
         ratings = list(chain.from_iterable(ratings for _, ratings in group))
         judges_and_rubrics = (
@@ -72,7 +75,7 @@ class Appending:
             self._scales.pop(name, None)
 
     def merge(self, table: Kept, rows: Sequence[Row]) -> None:
-        """Add complete rows, columns in the order of the table."""
+        """Insert complete rows, with columns in the order of the table."""
         with self._database.transaction() as connection:
             self._insert(connection, table, rows)
 

@@ -1,4 +1,4 @@
-"""Claims, open batches and shared budgets of processes that write one ledger, so that nothing is paid twice."""
+"""Claims of keys, open batches and shared budgets of processes with a common ledger, so that nothing is paid twice."""
 
 import datetime as dt
 import json
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
 
 AT_ONCE = 1_000
-"""Maximum keys in one statement."""
+"""Maximum number of keys in one statement."""
 NOW = {
     "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "extract(epoch FROM clock_timestamp())::double precision",
 }
-"""Seconds of the epoch by the clock of the database."""
+"""Database -> SQL expression of its current time, in seconds since the epoch."""
 
 
 class Claims:
-    """The claims of one owner, whose name is unique; a claim ends with its lease unless it is renewed.
+    """The claims of one owner, whose name is unique; a claim expires with its lease unless it is renewed.
 
-    Keys are taken by two statements in autocommit. The first inserts missing rows; the second takes free rows and skips
-    those that another transaction has locked (`FOR UPDATE SKIP LOCKED`). So nobody waits for a machine that stops while
-    claiming, and claims of the same keys cannot deadlock. In SQLite writers take turns anyway. Time is the database's,
-    or that of one clock shared by all owners.
+    Keys are claimed by two statements in autocommit mode. The first inserts missing rows; the second takes free rows
+    and skips those locked by another transaction (`FOR UPDATE SKIP LOCKED`). So nobody waits for a machine that stops
+    while claiming, and claims of the same keys cannot deadlock. SQLite serialises writers anyway. Time is that of the
+    database, or of a clock shared by all owners.
     """
 
     def __init__(self, ledger: Ledger, owner: str, lease_s: float, clock: Callable[[], float] | None = None) -> None:
@@ -43,7 +43,7 @@ class Claims:
 
         self.owner, self.lease_s, self._clock = owner, lease_s, clock
         self.held: set[str] = set()
-        """What was taken, and not given back or found to be another's by then."""
+        """Keys that were claimed, and neither released nor found to be taken over by another owner."""
         self._until = 0.0
         self._sa, self._database, self._table, self._insert = sa, ledger.database, tables.claims, tables.insert
 
@@ -56,9 +56,9 @@ class Claims:
         self._change(self._table.delete().where(self._table.c.owner == self.owner))
 
     def take(self, keys: Collection[str]) -> set[str]:
-        """Return the keys that this owner holds now: free ones, expired ones, and its own, renewed.
+        """Claim keys, and return those that this owner holds: free and expired ones, and its own ones, renewed.
 
-        Other keys are held by others, or were being released at that moment.
+        The others are held by other owners, or were being released at that moment.
         """
         columns, now = self._table.c, self._now()
         granted, until = set[str](), self._ends()
@@ -76,7 +76,7 @@ class Claims:
         return granted
 
     def renew(self) -> set[str]:
-        """Renew the lease of every key that this owner still holds, and return these."""
+        """Renew the lease of every key that this owner still holds, and return these keys."""
         held_before, until = frozenset(self.held), self._ends()
         ours = self._change(self._ours().where(self._table.c.owner == self.owner))
         self.held -= held_before - ours  # another thread may have taken more meanwhile
@@ -84,7 +84,7 @@ class Claims:
         return ours
 
     def sure(self) -> bool:
-        """Return whether the lease of `held` is certainly valid, by a clock that runs on while the machine sleeps."""
+        """Return whether the lease of `held` is certainly valid; the clock also runs while the machine is suspended."""
         return self._until > (self._clock or time.time)()
 
     def release(self, keys: Collection[str]) -> None:
@@ -95,18 +95,21 @@ class Claims:
             self._change(delete_own.where(self._table.c.key.in_(chunk)))
 
     def owners(self) -> set[str]:
-        """Return the owners of claims, expired ones too."""
+        """Return the names of all owners of claims, including expired claims."""
         with self._database.transaction() as connection:
             return set(
                 connection.scalars(self._sa.select(self._table.c.owner).distinct().where(self._table.c.owner != ""))
             )
 
     def forget(self, owner: str) -> None:
-        """Release all claims of an owner that is known to have ended."""
+        """Release all claims of an owner that has ended."""
         self._change(self._table.delete().where(self._table.c.owner == owner))
 
     def _ensure(self, keys: Sequence[str]) -> None:
-        """Insert missing rows; looked up first, since even ON CONFLICT would wait for a locked row."""
+        """Insert missing rows.
+
+        Existing ones are looked up first, because even ON CONFLICT would wait for a locked row.
+        """
         column = self._table.c.key
         with self._database.transaction("statement") as connection:
             existing = set(connection.scalars(self._sa.select(column).where(column.in_(keys))))
@@ -139,7 +142,7 @@ OPEN = "open"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A submitted batch, with the items needed to read its results, without texts."""
+    """A submitted batch, with the data needed to read its results, but without texts."""
 
     batch_id: str
     provider: str
@@ -147,19 +150,19 @@ class Batch:
     rubric_digest: str
     replicate: int
     run: str
-    """Id of the run that pays for it."""
+    """Id of the run that submitted it and pays for it."""
     state: str
-    """`open` until it is collected; then how it ended."""
+    """`open` until its results are collected; then its final state."""
     created: str
     items: Mapping[str, Any]
     """Request digest -> {"query_digest": ..., "slots": [passage digests in the order of the prompt], "bound": ...}.
 
-    The bound is its maximum cost, in the currency of its price; batches of version 0.1 have none.
+    `bound` is the maximum cost, in the currency of the price; batches of version 0.1 have none.
     """
 
 
 class Batches:
-    """The batches of a ledger."""
+    """The submitted batches of a ledger."""
 
     def __init__(self, ledger: Ledger) -> None:
         from curate.ledger.tables import batches
@@ -176,7 +179,7 @@ class Batches:
         run: str,
         items: Mapping[str, Mapping[str, Json]],
     ) -> None:
-        """Record a batch that a vendor accepted; DataError for a known id."""
+        """Record a batch that a vendor accepted; DataError if its id exists."""
         row = {
             "batch_id": batch_id,
             "provider": provider_name,
@@ -211,7 +214,7 @@ class Batches:
             return connection.execute(query).first() is not None
 
     def close(self, batch_id: str, state: str) -> None:
-        """Record the final state of a batch; DataError for an unknown one."""
+        """Record the final state of a batch; DataError if its id is unknown."""
         change = self._table.update().where(self._table.c.batch_id == batch_id).values(state=state)
         with self._database.transaction() as connection:
             if not connection.execute(change).rowcount:
@@ -224,31 +227,32 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Update
 
 LEASE_S = 120.0
-"""Seconds of silence after which a process of another machine counts as ended."""
+"""Seconds without a renewed lease after which a process on another machine counts as ended."""
 KEPT_S = 30 * 86400.0
 LUMP = 8
-"""A process takes this fraction (1/LUMP) of the remainder at a time: few queries, and fine shares near the end."""
+"""A process takes 1/LUMP of the remaining budget at a time: few database queries, and small amounts near the end."""
 _TAKING = 0x63617073
-"""Number of the PostgreSQL advisory lock for taking."""
+"""Number of the PostgreSQL advisory lock for taking parts of a budget."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """The amount that one process may spend, and what the others under the same budget have taken."""
+    """Amount that one process may spend, and the amount taken by others under the same budget."""
 
     allowed: float
-    """Maximum that this process may have spent and reserved together before it asks again; 0 if there is no room."""
+    """Maximum sum of spent and reserved amounts until this process asks again; 0 if the budget is exhausted."""
     elsewhere: float
     """Amount spent or reserved by others."""
     returning: bool
-    """Whether others may release some of their reservations."""
+    """Whether other processes may still release some of their reservations."""
 
 
 class Caps:
-    """One process's part in the budget named `scope`; `began` is the time of its first request, None before that.
+    """One process's share of the budget named `scope`; `began` is the time of its first request, None before that.
 
-    All processes count that were active when this one began or later: all that they spent, and their reservations, even
-    of processes that are `gone`, since the outcome of those calls is unknown. `take` is one transaction.
+    The budget counts all processes that were active when this one began, or later: the amounts that they spent and
+    reserved. Reservations of ended processes (`gone`) count as well, because the outcome of their calls is unknown.
+    `take` is one transaction.
     """
 
     def __init__(
@@ -263,7 +267,10 @@ class Caps:
         self._beside = set[str]()
 
     def take(self, cap: float, spent: float, held: float, least: float) -> Room:
-        """Take at least `least` in addition to spent and held amounts; if there is no room, release the unused part."""
+        """Return the room after reserving at least `least` in addition to `spent` and `held`.
+
+        If the budget has no room, the unused reservation beyond `held` is released.
+        """
         with self._exclusive() as (connection, moment):
             elsewhere, returning = self._taken_by_others(connection, moment)
             room = cap - elsewhere - spent - held
@@ -272,12 +279,12 @@ class Caps:
         return Room(spent + held + granted if room >= least else 0.0, elsewhere, returning)
 
     def stay(self) -> None:
-        """Renew this process's lease."""
+        """Renew the lease of this process."""
         with self._exclusive() as (connection, moment):
             connection.execute(self._mine(until=moment))
 
     def leave(self, spent: float) -> None:
-        """Release all that is not spent; the row of a process that spent nothing is deleted."""
+        """Release everything that is not spent; the row is deleted if nothing was spent."""
         with self._exclusive() as (connection, moment):
             if spent:
                 self._write(connection, moment, spent, 0.0, asking=0)
@@ -286,13 +293,13 @@ class Caps:
 
     @contextmanager
     def _exclusive(self) -> "Iterator[tuple[Connection, float]]":
-        """Yield a connection that holds the budget lock, and the database's current time."""
+        """Yield a connection with the budget lock, and the database's current time."""
         with self._database.alone(_TAKING) as connection:
             clock = self._sa.literal_column(NOW[connection.dialect.name], self._sa.Float)
             yield connection, float(connection.execute(self._sa.select(clock)).scalar_one())
 
     def _taken_by_others(self, connection: "Connection", moment: float) -> tuple[float, bool]:
-        """Return the amount taken by others, and whether an active process may release some of it."""
+        """Return the amount taken by other processes, and whether an active one may release some of it."""
         columns = self._table.c
         if self.began is None:
             self.began = moment

@@ -1,4 +1,4 @@
-"""One SQLite file or PostgreSQL database: opening, migration, group commits, and errors with remedies."""
+"""An SQLite file or PostgreSQL database: opening, migrations, group commits, and errors with remedies."""
 
 import asyncio
 import logging
@@ -23,19 +23,19 @@ from curate.system.extras import needed
 
 Item = TypeVar("Item")
 MOST = 1_000
-"""Maximum items in one transaction."""
+"""Maximum number of items in one transaction."""
 PAUSES_S = (0.0, 5.0)
-"""Seconds before retries while the store is unreachable: at once, since only the connection may be lost, then later."""
+"""Seconds before each retry if the store is unreachable: first at once, because only the connection may be lost."""
 
 
 class Away(DataError):
-    """The store is unreachable, for reasons unrelated to the rows."""
+    """The store is unreachable; the rows to be written are not the reason."""
 
 
 class Writer(Generic[Item]):
-    """Pass items to `commit` in groups; every caller continues when its own are committed.
+    """Thread that passes items to `commit` in groups; every caller continues when its own items are committed.
 
-    `commit` writes all of a group or nothing, and may get items again that it has written before.
+    `commit` writes all items of a group or none, and must accept items that it has written before.
     """
 
     def __init__(self, commit: Callable[[Sequence[Item]], None]) -> None:
@@ -45,9 +45,9 @@ class Writer(Generic[Item]):
         self._unheard: BaseException | None = None
 
     async def put(self, item: Item) -> None:
-        """Return when the item is committed; raise the error if it cannot be.
+        """Wait until the item is committed; raise the error if it cannot be.
 
-        An item is written even if its caller is cancelled meanwhile.
+        The item is written even if the caller is cancelled.
         """
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="ledger writer", daemon=True)
@@ -57,7 +57,7 @@ class Writer(Generic[Item]):
         await settled
 
     def close(self) -> None:
-        """Write all pending items, and end the thread; raise errors that no caller was waiting for."""
+        """Write all pending items and end the thread; raise an error for which no caller was waiting."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
@@ -79,7 +79,7 @@ class Writer(Generic[Item]):
                     self._unheard = self._unheard or next((error for _, error in outcomes if error), None)
 
     def _errors(self, items: Sequence[Item]) -> list[BaseException | None]:
-        """Commit items together, in halves if one of them fails; return the error of each."""
+        """Commit items together, or in halves if one of them fails; return the error of each item, None for success."""
         error = self._error(items)
         for pause in PAUSES_S:
             if isinstance(error, Away):
@@ -97,7 +97,7 @@ class Writer(Generic[Item]):
         return None
 
     def _group(self) -> list[tuple[Item, "asyncio.Future[None]"]]:
-        """Wait for an item, and return it with all other pending ones; [] at the end."""
+        """Wait for an item, and return it with all others that are pending; [] at the end."""
         group = []
         try:
             entry = self._queue.get()
@@ -125,14 +125,14 @@ class Writer(Generic[Item]):
 # One SQLite file or PostgreSQL database: opening, migration, and errors with remedies.
 
 LOCK_WAIT_S = 60
-"""Maximum seconds that a writer waits for another process's transaction."""
+"""Maximum seconds for which a writer waits for another process's transaction."""
 CONNECT_WAIT_S = 30
 MIGRATING = 0x637572617465
 """Number of the PostgreSQL advisory lock for migrations."""
 MANY = 100_000
-"""Minimum ratings for a notice before a migration, which takes about a second for these."""
+"""Number of ratings from which a migration is announced; it takes about a second for these."""
 ROOM = 1_200
-"""Bytes of disk that SQLite needs per rating for a migration, mostly temporary; 1,060 were measured."""
+"""Bytes of disk per rating that an SQLite migration needs, mostly temporary; 1,060 were measured."""
 
 DAMAGED = (
     "it is damaged; put a copy of it back, or look with `PRAGMA integrity_check` of the program sqlite3, save what can "
@@ -157,12 +157,12 @@ _REMEDIES = {
     "53300": "it serves as many clients as it may; wait, or raise its max_connections",
     "57": "the server ended the connection; run again when it is up; everything written before is kept",
 }
-"""Beginning of SQLite's error name, or of PostgreSQL's SQLSTATE -> what to do."""
+"""Prefix of SQLite's error name, or of PostgreSQL's SQLSTATE -> remedy."""
 _UNREACHED = "check that the server runs, and host, port, user, password and database in CURATE_LEDGER"
 
 
 class Database:
-    """An engine, and its location without password, for messages."""
+    """An SQLAlchemy engine, and its location without the password, for messages."""
 
     def __init__(self, where: Path | str) -> None:
         url = _url(where)
@@ -189,10 +189,10 @@ class Database:
 
     @contextmanager
     def transaction(self, kind: Literal["", "snapshot", "statement"] = "") -> Iterator[sa.Connection]:
-        """Yield a connection, and commit at the end; errors of the database get a remedy.
+        """Yield a connection, and commit at the end of the block; database errors become DataErrors with a remedy.
 
-        `snapshot` reads a consistent state while others write. `statement` is autocommit, so that nobody waits for a
-        client that stops in between.
+        `snapshot` reads a consistent state while others write. `statement` is autocommit, so that others do not wait
+        for a client that stops between statements.
         """
         try:
             with self.engine.connect() as connection:
@@ -211,7 +211,7 @@ class Database:
 
     @contextmanager
     def alone(self, lock: int) -> Iterator[sa.Connection]:
-        """Yield a connection for a transaction that excludes others under the same lock number."""
+        """Yield a connection in a transaction that excludes others with the same lock number."""
         with self.transaction() as connection:
             # a reader that turns writer may find itself too late
             connection.exec_driver_sql("BEGIN IMMEDIATE" if self.path else f"SELECT pg_advisory_xact_lock({lock})")
@@ -247,7 +247,10 @@ class Database:
                     connection.exec_driver_sql(f"PRAGMA busy_timeout = {LOCK_WAIT_S * 1000}")
 
     def _prepare(self, connection: sa.Connection) -> None:
-        """Log that the migration takes long (standard error by default); DataError if the disk is too small."""
+        """Log that the migration will take long (to standard error by default).
+
+        DataError if the disk has too little space.
+        """
         rows = connection.execute(sa.select(sa.func.count()).select_from(ratings)).scalar_one()
         needed = rows * ROOM if self.path else 0
         if self.path and (free := shutil.disk_usage(self.path.parent).free) < needed:
@@ -264,7 +267,10 @@ class Database:
 
 
 def _url(where: Path | str) -> sa.URL:
-    """Return the location of a ledger as a URL; ConfigError, without the text, if it is invalid."""
+    """Return the location of a ledger as a URL.
+
+    ConfigError (without the text, which may hold a password) if it is invalid.
+    """
     if isinstance(where, Path) or "://" not in where:
         return sa.URL.create("sqlite", database=str(where))
     expected = "expected postgresql://USER:PASSWORD@HOST/DATABASE, with @ in a password written as %40"
@@ -280,6 +286,6 @@ def _url(where: Path | str) -> sa.URL:
 
 
 def _message_of(error: BaseException | None) -> str:
-    """Return the database's message in one line, without the row."""
+    """Return the database's error message on one line, without row contents."""
     primary = getattr(getattr(error, "diag", None), "message_primary", None)
     return str(primary or " ".join(str(error).split()))

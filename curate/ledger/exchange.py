@@ -1,4 +1,4 @@
-"""Export a ledger to Parquet and import exports, so that the replies of several machines are merged in one ledger."""
+"""Export of a ledger to Parquet and import of exports, to merge the replies of several machines in one ledger."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,23 +19,24 @@ from curate.ledger.tables import ADDED, KEPT, MIGRATIONS, Call, Kept, PassageRow
 from curate.system.files import replacing
 
 CHUNK = 5_000
-"""Rows in memory at a time."""
+"""Maximum number of rows in memory."""
 _MARK = b"curate ledger"
 _ARROW = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 
 
 def export(ledger: Ledger, folder: Path) -> dict[Kept, int]:
-    """Write one snapshot of every table, a Parquet file each, sorted by key; return the number of rows of each."""
+    """Write a consistent snapshot: one Parquet file per table, sorted by key; return the number of rows per table."""
     folder.mkdir(parents=True, exist_ok=True)
     with ledger.database.transaction("snapshot") as connection:
         return {name: _write(connection, table, folder / f"{name}.parquet") for name, table in KEPT.items()}
 
 
 def import_(ledger: Ledger, folder: Path) -> dict[Kept, int]:
-    """Add the rows of an export that the ledger lacks; return the number of new rows of each table.
+    """Add the rows of an export that the ledger lacks; return the number of new rows per table.
 
-    DataError if a file is missing or not of a known version, or a rubric has another scale here; then nothing is added.
-    Existing rows never change: a second import adds nothing, and after a kill the import can be repeated.
+    DataError if a file is missing or has an unknown version, or if a rubric has another scale in this ledger; then
+    nothing is added. Existing rows are not changed: a second import adds nothing, and an interrupted import can be
+    repeated.
     """
     tables = _exported(folder)
     counts_before = {name: ledger.count(name) for name in KEPT}
@@ -55,7 +56,7 @@ def import_(ledger: Ledger, folder: Path) -> dict[Kept, int]:
 
 
 def _exported(folder: Path) -> dict[Kept, sa.TableClause]:
-    """Return the tables of an export: all that its ledger version had. DataError if one is missing or unreadable."""
+    """Return the tables of an export, according to its ledger version; DataError if one is missing or unreadable."""
     with _opened(folder / "judges.parquet", KEPT["judges"]) as file:
         version = int(file.schema_arrow.metadata[_MARK])
     tables = {name: table for name, table in KEPT.items() if ADDED.get(name, 1) <= version}

@@ -1,4 +1,4 @@
-"""Conversions of the ledger's rows for storage and for readers."""
+"""Conversions between records, rows of the ledger and data frames."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -10,12 +10,15 @@ from curate.ledger.tables import Call
 
 Row = tuple[Any, ...]
 Rows = tuple[Sequence[Row], Sequence[Row]]
-"""Rows of `calls`, and rows of `ratings`."""
+"""Rows of the table `calls`, and rows of the table `ratings`."""
 _RAW, _MODEL = (1 + [field.name for field in fields(Call)].index(name) for name in ("raw", "model"))
 
 
 def standing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per pair; only possible duplicates are sorted, which saves memory."""
+    """Return one rating per pair: the first one with a grade, else the last one; in no order.
+
+    Only possible duplicates are sorted, which saves memory.
+    """
     query, passage = pl.col("query_digest"), pl.col("passage_digest")
     several = rows.select(query.hash(seed=1) ^ passage.hash(seed=2)).to_series().is_duplicated()
     doubtful = rows.filter(several)
@@ -26,7 +29,7 @@ def standing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def storable(call: Row) -> Row:
-    """Return a row of `calls` with characters of the model's text that a database cannot hold escaped as in JSON."""
+    """Return a row of `calls` in which characters of the reply that a database cannot store are escaped as in JSON."""
     row = list(call)
     for index in (_RAW, _MODEL):
         row[index] = row[index].replace("\0", "\\u0000").encode(errors="backslashreplace").decode()

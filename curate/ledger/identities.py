@@ -1,4 +1,4 @@
-"""Judge identities from earlier versions, and the scales of the grades that the ledger holds."""
+"""Migration of judge identities from earlier versions, and the scales of the grades in a ledger."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,14 +13,14 @@ from curate.ledger.tables import batches, calls, insert, judges, ratings, rubric
 from curate.system import sealed_values
 
 RENAMED = "renamed"
-"""Key of an identity that only refers to another one."""
+"""Key of an identity that only refers to the new name of its judge."""
 
 
 def seal(connection: sa.Connection) -> int:
     """Replace plain values of `extra_body` by digests in all judge identities; return the number of renamed judges.
 
-    A judge's name is the digest of its identity, so its rows move to the new name. The old name stays as a reference to
-    the new one, since exports may contain it.
+    A judge's name is the digest of its identity, so its rows move to the new name. The old name remains as a reference
+    to the new one, because exports may contain it.
     """
     plain = sa.select(judges).where(judges.c.identity.like(f'%"{sealed_values.KEY}":{{"%'))
     changed = 0
@@ -40,13 +40,13 @@ def seal(connection: sa.Connection) -> int:
 
 
 def current(connection: sa.Connection, name: str) -> str:
-    """Return the current name of a judge; the same if it was never renamed."""
+    """Return the current name of a judge; unchanged unless the judge was renamed."""
     text = connection.execute(sa.select(judges.c.identity).where(judges.c.judge_digest == name)).scalar()
     return str(json.loads(text).get(RENAMED, name)) if text and RENAMED in text else name
 
 
 def _sealed(text: str) -> dict[str, Json] | None:
-    """Return an identity with its values replaced by digests; None if its form is unknown."""
+    """Return an identity with its values replaced by digests; None if its structure is unknown."""
     try:
         identity = json.loads(text)
         model = identity["model"]
@@ -61,17 +61,17 @@ def _sealed(text: str) -> dict[str, Json] | None:
 # Scales of the ledger's grades: that of the rubric, or of a judge that reads none.
 
 Said = tuple[str, str, str | None]
-"""Digest of a judge, digest of its rubric (empty for one that reads none), and a grade."""
+"""Digest of a judge, digest of its rubric (empty for a judge without one), and a grade."""
 
 
 @dataclass(frozen=True)
 class Noted:
-    """The scales stored in a ledger; judges and rubrics without one use the five grades."""
+    """The scales stored in a ledger; rubrics and judges that have none use the default five grades."""
 
     rubrics: Mapping[str, Scale | None]
-    """Digest of a rubric -> its scale; None if unreadable."""
+    """Digest of a rubric -> its scale; None if the stored scale is unreadable."""
     judges: Mapping[str, Scale]
-    """Digest of a judge that reads no rubric -> its scale."""
+    """Digest of a judge without rubric -> its scale."""
 
     def of(self, judge_digest: str, rubric_digest: str) -> Scale | None:
         """Return the scale of a judge's grades under a rubric; None if it cannot be read."""
@@ -88,7 +88,7 @@ def noted(connection: sa.Connection) -> Noted:
 
 
 def add(connection: sa.Connection, scales: Mapping[str, Scale]) -> None:
-    """Store the scales of rubrics, by digest; DataError if one has another scale already."""
+    """Store the scales of rubrics (digest -> scale); DataError if a rubric has another scale already."""
     for rubric, scale in sorted(scales.items()):
         agree(connection, rubric, scale)
         if scale != FIVE:
@@ -98,9 +98,9 @@ def add(connection: sa.Connection, scales: Mapping[str, Scale]) -> None:
 
 
 def agree(connection: sa.Connection, rubric: str, scale: Scale, unsaid: Scale | None = None) -> None:
-    """Raise DataError if a rubric is stored with another scale, or without one but with ratings on the five grades.
+    """Raise DataError if a rubric's stored scale differs, or none is stored but its ratings are on the default scale.
 
-    `unsaid` is the rubric's declared scale if that is not stored yet.
+    `unsaid` is the rubric's declared scale that is not stored yet.
     """
     text = connection.scalar(sa.select(rubrics.c.scale).where(rubrics.c.rubric_digest == rubric))
     if text is None and scale != FIVE:
@@ -118,7 +118,7 @@ def agree(connection: sa.Connection, rubric: str, scale: Scale, unsaid: Scale | 
 
 
 def check(connection: sa.Connection, grades: Iterable[Said]) -> None:
-    """Raise DataError if a grade is not on its rubric's or judge's scale."""
+    """Raise DataError if a grade is not on the scale of its rubric or judge."""
     scales = noted(connection)
     for judge, rubric, grade in grades:
         scale = scales.of(judge, rubric)
@@ -132,7 +132,7 @@ def check(connection: sa.Connection, grades: Iterable[Said]) -> None:
 
 
 def parsed(text: str) -> Scale | None:
-    """Return the scale in a JSON text; None if it holds none."""
+    """Return the scale in a JSON text; None if there is none."""
     try:
         return Scale.from_json(json.loads(text))
     except (ValueError, TypeError, AttributeError):  # no JSON, other keys, no mapping
@@ -140,7 +140,7 @@ def parsed(text: str) -> Scale | None:
 
 
 def _scale_of_identity(identity: str) -> Scale | None:
-    """Return the scale in an identity; None if `scale` is something else, as a plug-in may have it."""
+    """Return the scale in a judge's identity; None if the identity has none, or a value of another type."""
     try:
         return parsed(json.dumps(json.loads(identity)["scale"]))
     except (ValueError, TypeError, KeyError):

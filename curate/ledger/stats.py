@@ -14,12 +14,12 @@ FIGURES = ("prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", 
 
 
 def stats(ledger: Ledger) -> list[dict[str, Json]]:
-    """Return a row per judge and rubric, sorted by both.
+    """Return one row per judge and rubric, sorted by both.
 
-    Keys: judge, identity (JSON text), rubric, scale (in a few words; None if it cannot be read), calls, failed_calls,
-    lost_calls (attempts that may or may not have been answered; not part of `calls`), first and last (dates of calls),
-    a number of ratings for each status, tokens by kind and cost (None if any reply lacks its own), `costs` (currency ->
-    amount; "" for calls of version 0.1, which recorded none), models (as replies named them).
+    Keys: judge, identity (JSON text), rubric, scale (as text; None if unreadable), calls, failed_calls, lost_calls
+    (attempts with unknown outcome; not included in `calls`), first and last (dates of calls), the number of ratings per
+    status, tokens by kind and cost (None if any reply has none), `costs` (currency -> amount; the key "" for calls of
+    version 0.1, which recorded none), models (as named in replies).
     """
     with ledger.database.transaction("snapshot") as connection:
         scales = noted(connection)
@@ -50,7 +50,7 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
 
 
 def settled(ledger: Ledger, run: str, judge_digests: Sequence[str]) -> int:
-    """Return how many ratings the calls of a run gave, of the first replicate; failed ones are not counted."""
+    """Return the number of ratings from the calls of a run, in the first replicate and without failed ones."""
     run_calls = sa.select(calls.c.call_id).where(
         calls.c.run == run, calls.c.judge_digest.in_(judge_digests), calls.c.replicate == 0
     )
@@ -60,9 +60,9 @@ def settled(ledger: Ledger, run: str, judge_digests: Sequence[str]) -> int:
 
 
 def latency(ledger: Ledger, judge_digest: str, most: float, last: int = 200) -> float | None:
-    """Return the mean seconds of a judge's `last` replies, None without any.
+    """Return the mean latency in seconds of a judge's `last` replies; None without any.
 
-    Replies that took longer than `most` seconds are left out, for they come from batches.
+    Replies that took longer than `most` seconds are excluded, because they are from batches.
     """
     query = (
         sa.select(calls.c.latency_s)

@@ -21,15 +21,11 @@ from curate.ledger.frames import Row, Rows, standing, storable
 from curate.ledger.tables import LOST, Call, Kept, PassageRow, Rating
 
 PER_MS = 1 << 16
-"""Maximum ids per millisecond; further ones use the next millisecond."""
+"""Maximum number of ids per millisecond; further ids use the next millisecond."""
 
 
 class TimeOrderedIds:
-    """Ids of one writer as text that sorts by time: milliseconds, number within them, and the writer's 40 random bits.
-
-    Within one writer each is larger than the one before, even if the clock goes back. Between machines the order
-    is that of their clocks, and the same on all of them.
-    """
+    """Generator of ids that sort by time as text: milliseconds, number within them, 40 random bits per writer."""
 
     def __init__(self) -> None:
         self._writer = secrets.token_hex(5)
@@ -44,26 +40,26 @@ class TimeOrderedIds:
 
 
 def first_of(second: float) -> str:
-    """Return a prefix that sorts before every id made since a time, in seconds of the epoch."""
+    """Return a prefix that sorts before all ids created from a time on, in seconds since the epoch."""
     return f"{int(second * 1000) * PER_MS:016x}"
 
 
 def second_of(name: str) -> float:
-    """Return the time at which an id was made, in seconds of the epoch."""
+    """Return the creation time of an id, in seconds since the epoch."""
     return int(name[:16], 16) / PER_MS / 1000
 
 
 # Append to the ledger and read it; every method is one transaction.
 
 CHUNK = 20_000
-"""Rows fetched from the database at a time."""
+"""Number of rows fetched from the database at a time."""
 
 _of_call: Callable[[Call], Row] = attrgetter(*(field.name for field in fields(Call)))
 _of_rating: Callable[[Rating], Row] = attrgetter(*(field.name for field in fields(Rating)))
 
 
 class Ledger:
-    """An append-only store in a SQLite file or at a PostgreSQL URL; several processes may write to it."""
+    """An append-only store in an SQLite file or at a PostgreSQL URL; several processes may write to it."""
 
     def __init__(self, where: Path | str) -> None:
         import sqlalchemy as sa
@@ -97,7 +93,7 @@ class Ledger:
         return self.database.path
 
     def close(self) -> None:
-        """Write all pending rows, and close the file or the connections."""
+        """Write all pending rows, and close the file or connections."""
         try:
             self._writer.close()
         finally:
@@ -108,35 +104,35 @@ class Ledger:
         return self._appending.register(identity)
 
     def note_scale(self, rubric_digest: str, scale: Scale) -> None:
-        """Declare the scale of a rubric before anything is written under it; stored with the first row.
+        """Declare the scale of a rubric before anything is stored under it; the scale is stored with the first row.
 
-        Without a declaration a rubric has FIVE. DataError if its ratings are on another scale. Grades off the scale are
-        refused; those of a judge without rubric must be on the `scale` of its identity, or on FIVE.
+        Without a declaration a rubric has the scale FIVE. DataError if its ratings are on another scale. Grades that
+        are not on the scale are rejected; a judge without rubric has the `scale` of its identity, or FIVE.
         """
         self._appending.note_scale(rubric_digest, scale)
 
     def current(self, judge_digest: str) -> str:
-        """Return the name of a judge that may have been renamed, see `identities`."""
+        """Return the current name of a judge, which may have been renamed (see `identities`)."""
         with self.database.transaction() as connection:
             return self._identities.current(connection, judge_digest)
 
     def append(self, ratings: Sequence[Rating], call: Call | None = None) -> str | None:
-        """Write a call and its ratings in one transaction; return the call's id."""
+        """Store a call and its ratings in one transaction; return the call's id, None without a call."""
         call_id, rows = self._rows(ratings, call)
         self._commit([rows])
         return call_id
 
     async def write(self, ratings: Sequence[Rating], call: Call | None = None) -> str | None:
-        """Like `append`, in one transaction with all pending rows; return when it is committed.
+        """Store a call and its ratings as `append` does, in one transaction with all pending rows.
 
-        An error of these rows is raised here and does not affect the others.
+        Return after the commit. An error of these rows is raised here and does not affect the others.
         """
         call_id, rows = self._rows(ratings, call)
         await self._writer.put(rows)
         return call_id
 
     def note(self, passages: Iterable[PassageRow]) -> None:
-        """Store properties of passages; existing rows stay."""
+        """Store properties of passages; existing rows are unchanged."""
         rows = [
             (passage.passage_digest, passage.tokens, passage.cut, passage.whole_tokens, canonical(passage.flags))
             for passage in passages
@@ -150,12 +146,10 @@ class Ledger:
     def ratings(
         self, judge_digest: str, rubric_digest: str, replicate: int = 0, queries: Sequence[str] | None = None
     ) -> pl.DataFrame:
-        """Return the standing rating of every pair a judge has seen under a rubric, in no order.
+        """Return the valid rating of every pair that a judge rated under a rubric, in no order.
 
-        With digests of `queries`, of their pairs alone.
-
-        Columns: query_digest, passage_digest, grade, status, slot, batch_size, call_id. Of several rows of one
-        pair the first that is rated stands, else the last.
+        With `queries` (digests), only of their pairs. Columns: query_digest, passage_digest, grade, status, slot,
+        batch_size, call_id. If a pair has several ratings, the first with a grade is valid, else the last.
         """
         ratings = self._tables.ratings.c
         texts = ["query_digest", "passage_digest", "grade", "status", "call_id", "rating_id"]
@@ -179,7 +173,7 @@ class Ledger:
         return [PassageRow(**{**row, "flags": tuple(json.loads(row["flags"]))}) for row in rows]
 
     def models(self, judge_digest: str, rubric_digest: str) -> list[str]:
-        """Return the model ids that a judge's replies under a rubric named, first to last."""
+        """Return the model ids in a judge's replies under a rubric, in order of time."""
         calls = self._tables.calls.c
         query = (
             self._sa.select(calls.model)
@@ -192,11 +186,11 @@ class Ledger:
             return [row[0] for row in connection.execute(query)]
 
     def bill(self, run: str, judge_digests: Sequence[str]) -> pl.DataFrame:
-        """Return what was paid for a run, a row per judge that answered and currency.
+        """Return the cost of a run: one row per judge and currency.
 
         Columns: judge_digest, calls, prompt_tokens, cached_tokens, output_tokens, cost, currency. Tokens and cost are
-        None if one of the replies lacks its own. A refused request is free; one with unknown outcome is no call here,
-        but costs its upper bound.
+        None if any reply has none. A rejected request is free; one with unknown outcome is not in `calls` but has its
+        maximum cost.
         """
         calls, func = self._tables.calls.c, self._sa.func
         figures = ["prompt_tokens", "cached_tokens", "output_tokens", "cost"]
@@ -218,7 +212,7 @@ class Ledger:
         return self._frame(query, {"judge_digest": pl.String, **integers, "cost": pl.Float64, "currency": pl.String})
 
     def forms(self, run: str, judge_digests: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Return judge -> form of a reply (whole, partial, refused, cut, ...) -> how many of a run's calls had it."""
+        """Return judge -> form of a reply (whole, partial, refused, cut, ...) -> number of a run's calls with it."""
         calls, func = self._tables.calls.c, self._sa.func
         query = (
             self._sa.select(calls.judge_digest, calls.form, func.count())
@@ -233,7 +227,7 @@ class Ledger:
         return counts
 
     def last_form(self, judge_digest: str, purpose: str) -> str:
-        """Return the form of a judge's newest reply of a purpose; empty without one."""
+        """Return the form of a judge's newest reply for a purpose; empty without one."""
         calls = self._tables.calls.c
         query = (
             self._sa.select(calls.form)
@@ -245,7 +239,7 @@ class Ledger:
             return connection.execute(query).scalar() or ""
 
     def refusals(self, run: str, judge_digests: Sequence[str]) -> dict[str, str]:
-        """Return judge -> most frequent error of its vendor in a run."""
+        """Return judge -> its provider's most frequent error in a run."""
         calls, func = self._tables.calls.c, self._sa.func
         query = (
             self._sa.select(calls.judge_digest, calls.raw)
@@ -260,9 +254,9 @@ class Ledger:
     def replied(
         self, judge_digest: str, rubric_digest: str, replicate: int, since: str = "", after: str = ""
     ) -> set[str]:
-        """Return the digests of the requests that a judge answered.
+        """Return the digests of the requests that a judge answered, optionally only recent ones.
 
-        Those since a time, which is written as `created` is, and after the call of an id.
+        `since` is a time in the format of `created`; `after` is the id of a call, which is excluded.
         """
         calls = self._tables.calls.c
         query = self._sa.select(calls.request_digest).where(
@@ -279,9 +273,10 @@ class Ledger:
     def generations(
         self, judge_digest: str, rubric_digest: str, replicate: int = 0, since: str = ""
     ) -> list[tuple[str, str, str, str, str]]:
-        """Return call_id, request_digest, finish, raw and form of a model's calls about one prompt, oldest first.
+        """Return (call_id, request_digest, finish, raw, form) of a model's calls with one prompt, oldest first.
 
-        Errors too; those from the id `since` on. Labels and texts that are no ratings are stored only here.
+        Includes errors; with `since`, only calls from this id on. Replies that are no ratings, such as labels and
+        generated texts, are stored only here.
         """
         calls = self._tables.calls.c
         query = (
@@ -298,9 +293,9 @@ class Ledger:
             return [(call, key, finish, raw, form) for call, key, finish, raw, form in connection.execute(query)]
 
     def recent(self, judge_digest: str, since: float) -> list[tuple[float, int | None]]:
-        """Return when a judge's calls since a time were written down, in seconds of the epoch, and their tokens.
+        """Return (time, tokens) of a judge's calls since a time, oldest first; times in seconds since the epoch.
 
-        Oldest first. Tokens are those of prompt and answer, None where they are unknown.
+        The time is that of storage. Tokens are those of prompt and answer; None if unknown.
         """
         calls = self._tables.calls.c
         query = (
@@ -319,7 +314,7 @@ class Ledger:
             return int(connection.execute(query).scalar_one())
 
     def _rows(self, ratings: Sequence[Rating], call: Call | None) -> tuple[str | None, Rows]:
-        """Return the call's id and the rows to insert, with new ids."""
+        """Return the call's id (None without a call), and the rows to insert, with new ids."""
         name = self._ids.next()
         call_id = None if call is None else name
         calls = [] if call is None else [storable((name, *_of_call(call)))]
@@ -332,7 +327,7 @@ class Ledger:
         self._appending.commit(group)
 
     def _frame(self, query: Any, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:  # noqa: ANN401 - any select
-        """Return the result of a query, in chunks, so that not all rows are Python objects at the same time."""
+        """Return the result of a query, fetched in chunks, so that not all rows are Python objects at the same time."""
         frames = [pl.DataFrame(schema=schema)]
         with self.database.transaction() as connection:
             cursor = connection.execution_options(yield_per=CHUNK).execute(query)

@@ -1,4 +1,4 @@
-"""Tables of the ledger, their migrations for SQLite and PostgreSQL, and their rows as records."""
+"""Tables of the ledger, their migrations for SQLite and PostgreSQL, and the records of their rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -9,16 +9,16 @@ import sqlalchemy as sa
 from curate.core.records import Status
 
 Kept = Literal["judges", "rubrics", "calls", "passages", "ratings"]
-"""The append-only tables."""
+"""Names of the append-only tables."""
 
 
 LOST = "lost"
-"""Form of a sent call with unknown outcome; stored as an error."""
+"""Form of a call that was sent and whose outcome is unknown; it is stored as an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """Rating of one (query, passage) by one judge; a grade only if the status is `rated`."""
+    """Rating of one (query, passage) pair by one judge; it has a grade only if the status is `rated`."""
 
     query_digest: str
     passage_digest: str
@@ -30,27 +30,30 @@ class Rating:
     slot: int
     """Position of the passage in its prompt, from 0."""
     batch_size: int
-    """Passages in that prompt."""
+    """Number of passages in that prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call to a model and its reply. Tokens and cost are None where the vendor reported none."""
+    """One call to a model and its reply; tokens and cost are None if the provider did not report them."""
 
     purpose: str
     run: str
-    """Id of the run that the call was made for."""
+    """Id of the run for which the call was made."""
     judge_digest: str
     request_digest: str
     model: str
-    """Model id as the reply named it; empty where it named none."""
+    """Model id as named in the reply; empty if the reply named none."""
     finish: str
-    """How the reply ended; `error` where there was none after the last try, or to a try whose form is `lost`."""
+    """End of the reply; `error` if no attempt got a reply, or for a single attempt whose form is `lost`."""
     raw: str
-    """The raw reply, or only offsets where the purpose is `mask`; for an error a JSON object with `error`, the reason,
-    and `too_long`; where the form is `lost` also `said`, the beginning of what came instead of a reply."""
+    """The raw reply; if the purpose is `mask`, only offsets.
+
+    For an error a JSON object with `error`, the reason, and `too_long`; if the form is `lost`, also with `said`, the
+    beginning of what was received instead of a reply.
+    """
     latency_s: float
-    """Seconds from the first try to the reply, pauses between tries included."""
+    """Seconds from the first attempt to the reply, including pauses between attempts."""
     created: str
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
@@ -58,32 +61,35 @@ class Call:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost: float | None = None
-    """Cost; where the form is `lost`, its upper bound."""
+    """Cost; if the form is `lost`, the upper bound."""
     foreign_labels: int = 0
-    """Labels in the reply that are not in the prompt."""
+    """Number of labels in the reply that are not in the prompt."""
     repeated_labels: int = 0
     rubric_digest: str = ""
     replicate: int = 0
     query_digest: str = ""
     form: str = ""
-    """In which form a judge's reply came: whole, partial, or why it gave nothing (`judging.form`)."""
+    """Form of a judge's reply: whole, partial, or why it contained no rating (see `curate.ask.rating.form`)."""
     slots: str = "[]"
-    """Digests of the passages in the order of the prompt, as a JSON list: with `raw` they give the ratings again."""
+    """Passage digests in the order of the prompt, as a JSON list; with `raw` they reproduce the ratings."""
     currency: str | None = None
-    """Currency of the cost; None where that is unknown, and in calls of version 0.1."""
+    """Currency of the cost; None if unknown, and in calls of version 0.1."""
     estimated_tokens: int | None = None
-    """Of the prompt, by `llm.cost.estimate`; None in calls of before 0.3, and in a batch that another process sent."""
+    """Tokens of the prompt as estimated by `curate.llm.cost.estimate`.
+
+    None in calls from before version 0.3, and in a batch submitted by another process.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class PassageRow:
-    """Properties of a passage, recorded before it is shown to a judge."""
+    """Properties of a passage, stored before a judge reads it."""
 
     passage_digest: str
     tokens: int
-    """Tokens of the text as shown."""
+    """Number of tokens of the text as shown to the judge."""
     cut: bool
-    """Whether that is less than the whole text."""
+    """Whether the shown text is shorter than the whole text."""
     whole_tokens: int
     flags: tuple[str, ...] = ()
     """Flags of possible prompt injection."""
@@ -119,7 +125,7 @@ KEPT: Mapping[Kept, sa.TableClause] = {
     "passages": passages,
     "ratings": ratings,
 }
-"""The append-only tables in the order of copying: a rating never comes before its call or its scale."""
+"""The append-only tables in the order of copying: a rating always follows its call and its scale."""
 
 _ANY_LABEL = """CONSTRAINT grade_means_rated CHECK (
     CASE status WHEN 'rated' THEN grade IS NOT NULL AND length(grade) BETWEEN 1 AND 40
@@ -130,7 +136,7 @@ _RATINGS_4 = (
 )
 
 Step = str | Mapping[str, tuple[str, ...]]
-"""A statement for both databases; or a database's name -> its own, where they must differ."""
+"""A statement for both databases, or database -> statements if they must differ."""
 MIGRATIONS: tuple[tuple[Step, ...], ...] = (
     (
         """CREATE TABLE judges (judge_digest {text} PRIMARY KEY, identity TEXT NOT NULL)""",
@@ -191,9 +197,9 @@ MIGRATIONS: tuple[tuple[Step, ...], ...] = (
     ),
     ("""ALTER TABLE calls ADD COLUMN estimated_tokens INTEGER""",),
 )
-"""Oldest first, and only ever appended to. `{text}` is text that is ordered by its bytes, in both databases."""
+"""Migrations, oldest first; never change an old one. `{text}` is text that is sorted bytewise in both databases."""
 ADDED = {"currency": 2, "rubrics": 4, "estimated_tokens": 5}
-"""Column or table that came with a later migration -> its version; an exchange that was written before lacks it."""
+"""Column or table that a later migration added -> its version; exports of earlier versions lack it."""
 
 
 def version(connection: sa.Connection) -> int:
@@ -203,7 +209,7 @@ def version(connection: sa.Connection) -> int:
 
 
 def migrate(connection: sa.Connection, applied: int) -> None:
-    """Bring a store of a version up to date inside one transaction."""
+    """Apply the missing migrations in one transaction; `applied` is the current version."""
     text = 'TEXT COLLATE "C"' if connection.dialect.name == "postgresql" else "TEXT"
     for number, steps in enumerate(MIGRATIONS[applied:], start=applied + 1):
         for step in steps:
@@ -213,7 +219,10 @@ def migrate(connection: sa.Connection, applied: int) -> None:
 
 
 def insert(table: sa.TableClause, dialect: sa.Dialect, rows: int = 1) -> str:
-    """Return the statement that inserts rows, given as tuples in the table's order; known keys are left as they are."""
+    """Return the statement that inserts rows, given as tuples in the table's order.
+
+    Rows with existing keys are skipped.
+    """
     mark = "?" if dialect.paramstyle == "qmark" else "%s"
     row = f"({', '.join([mark] * len(table.c))})"
     values = ", ".join([row] * rows)

@@ -1,4 +1,4 @@
-"""Recognisers of personal data by name: text -> spans. Masking puts typed placeholders in their place."""
+"""Recognisers of personal data by name: functions from a text to spans; masking replaces these by placeholders."""
 
 from collections.abc import Callable
 
@@ -60,4 +60,4 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "school": "curate.pii.recognisers.institutions:school",
     },
 )
-"""Pure functions that return spans in code points, first one first, never overlapping their own."""
+"""Recogniser name -> pure function from a text to spans in code points, in order and without overlap."""

@@ -1,4 +1,4 @@
-"""Masking of texts: kinds, placeholders, made-up values, and the masker."""
+"""Masking of texts: kinds of personal data, placeholders, pseudonyms, and the masker."""
 
 import hashlib
 import hmac
@@ -17,14 +17,14 @@ from curate.pii.patterns import narrow, script
 from curate.system.resources import data_file
 
 FILLER = "＊"
-"""Fills a placeholder up to the length of the text that it replaces."""
+"""Character that extends a placeholder to the length of the replaced text."""
 GONE = "■"
-"""Replaces a character where a word does not fit; like a bracket, it is in no recogniser's pattern."""
+"""Character that replaces each character of a text too short for its placeholder; no recogniser matches it."""
 
 
 @cache
 def kinds() -> Mapping[str, Mapping[str, str]]:
-    """Return kind -> language -> its word."""
+    """Return kind of personal data -> language -> word in its placeholder."""
     words_of = parse_yaml(data_file("pii/kinds.yaml").read_text(encoding="utf-8"))
     assert isinstance(words_of, dict)
     return words_of
@@ -37,13 +37,13 @@ def placeholder(kind: str, language: str) -> str:
 
 
 def tag(kind: str, language: str, length: int) -> str:
-    """Return a placeholder of exactly `length`, such as `[电话＊＊＊＊＊＊＊]`; `■` if its word does not fit."""
+    """Return a placeholder of exactly `length` characters, such as `[电话＊＊＊＊＊]`; only `■` if it does not fit."""
     complete = placeholder(kind, language)
     return GONE * length if length < len(complete) else f"{complete[:-1]}{FILLER * (length - len(complete))}]"
 
 
 def placeholders(custom: Iterable[str] = ()) -> re.Pattern[str]:
-    """Return the pattern of all placeholders and tags in every language, including user-defined kinds."""
+    """Return the pattern of all placeholders of any length and language, including those of user-defined kinds."""
     words = {word for kind in kinds().values() for word in kind.values()} | set(custom)
     listed = "|".join(sorted(map(re.escape, words), key=lambda word: (-len(word), word)))
     return re.compile(rf"\[(?:{listed}){FILLER}*\]|{GONE}+")
@@ -52,25 +52,28 @@ def placeholders(custom: Iterable[str] = ()) -> re.Pattern[str]:
 # Mask a text: what recognisers find gives way to something else, until they find nothing more.
 
 Writer = Callable[[str, str], str]
-"""(kind, original) -> replacement."""
+"""Function from (kind, original) to the replacement."""
 Interval = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Masked:
-    """A masked text, and the masked spans of the raw text, in order and without overlap."""
+    """A masked text, and the masked spans of the original (raw) text, in order and without overlap."""
 
     text: str
     spans: tuple[Span, ...] = ()
     written: tuple[Interval, ...] = field(default=(), compare=False)
-    """(start, end) of each span's replacement in the masked text."""
+    """Start and end of each span's replacement in the masked text."""
 
     def raw(self, start: int, end: int) -> Interval:
-        """Map an interval of the masked text to the raw text; a partly covered replacement is included completely."""
+        """Return an interval of the masked text in offsets of the raw text.
+
+        A partly covered replacement is included completely.
+        """
         return _raw(start, end, self.spans, self.written)
 
     def restored(self, raw: str, recogniser: str) -> str:
-        """Return the masked text with the spans of one recogniser unmasked."""
+        """Return the masked text with the spans of one recogniser as in the raw text."""
         pieces, copied = [], 0
         for span, (start, end) in zip(self.spans, self.written, strict=True):
             if span.recogniser == recogniser:
@@ -84,18 +87,21 @@ Work = Generator[str, Sequence[Span], Masked]
 
 @dataclass(frozen=True)
 class Masker:
-    """Recognisers, and the writers of replacements.
+    """Recognisers, and the functions that write replacements.
 
-    Masking is idempotent: recognisers run on the masked text again until they find nothing. The second address in
-    `a@b.com010@c.com` is found only after the first one is masked.
+    Masking is idempotent: the recognisers run on the masked text again until they find nothing. For example, the second
+    address in `a@b.com010@c.com` is found only after the first one is masked.
     """
 
     recognisers: Sequence[Recogniser]
     write: Writer
     placeholder: Writer
-    """Fallback if the output of `write` is found again, as an invented number may be in its context."""
+    """Fallback writer, used if recognisers find the output of `write`.
+
+    An invented number may look real in its context.
+    """
     untouched: re.Pattern[str]
-    """Pattern of placeholders, into which no span may reach."""
+    """Pattern of placeholders; no span may overlap them."""
     by_script: Mapping[str | None, tuple[Writer, Writer]] = field(default_factory=dict)
     """Script of the unmasked part of a text -> writers used instead of `write` and `placeholder`."""
 
@@ -110,7 +116,7 @@ class Masker:
                 return cast("Masked", done.value)
 
     def work(self, text: str, known: Sequence[Span] = ()) -> Work:
-        """Mask a text as a coroutine: yield the text to scan, receive the spans found, return the masked text."""
+        """Mask a text as a coroutine: yield each text to scan, receive its spans, finally return the masked text."""
         draft, write = _Draft(text, (), self.untouched), (self.write, self.placeholder)
         spans = draft.raw(resolve([*known, *(yield text)]))
         if spans:
@@ -124,12 +130,12 @@ class Masker:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A span of the raw text and its replacement, which is empty if the span was only found."""
+    """A span of the raw text and its replacement; the replacement is empty until it is written."""
 
     span: Span
     written: str = ""
     final: bool = False
-    """Whether recognisers ignore it from now on."""
+    """Whether recognisers ignore the replacement from now on."""
 
 
 def _piece(raw: str, group: Sequence[_Piece], write: Writer, placeholder: Writer) -> _Piece:
@@ -143,7 +149,7 @@ def _piece(raw: str, group: Sequence[_Piece], write: Writer, placeholder: Writer
 
 
 class _Draft:
-    """A raw text with replaced pieces, and the mapping of its offsets to the raw text."""
+    """A raw text with replaced pieces, and the offsets of the replacements."""
 
     def __init__(self, raw: str, pieces: Sequence[_Piece], untouched: re.Pattern[str]) -> None:
         self.pieces = pieces
@@ -161,7 +167,7 @@ class _Draft:
         self._closed = sorted({*final, *(match.span() for match in untouched.finditer(self.text))})
 
     def raw(self, spans: Iterable[Span]) -> list[Span]:
-        """Map spans of this text to the raw text, without the parts inside placeholders and final replacements."""
+        """Return spans of the draft in offsets of the raw text, without placeholders and final replacements."""
         return [
             Span(*_raw(start, end, self.spans, self.written), span.kind, span.recogniser)
             for span in spans
@@ -170,12 +176,12 @@ class _Draft:
 
 
 def _raw(start: int, end: int, spans: Sequence[Span], written: Sequence[Interval]) -> Interval:
-    """Map an interval of a text with replacements to the raw text."""
+    """Return an interval of a text with replacements in offsets of the raw text."""
     return _raw_offset(start, 0, spans, written), _raw_offset(end, 1, spans, written)
 
 
 def _raw_offset(position: int, edge: int, spans: Sequence[Span], written: Sequence[Interval]) -> int:
-    """Map an offset to the raw text; inside a replacement, to its span's start (edge 0) or end (edge 1)."""
+    """Return an offset in the raw text; inside a replacement, the start (edge 0) or end (edge 1) of its span."""
     last = bisect_right(written, position, key=itemgetter(0)) - 1
     if last < 0:
         return position
@@ -196,16 +202,16 @@ def found(recognisers: Iterable[Recogniser], text: str) -> list[Span]:
 
 
 def resolve(spans: Iterable[Span]) -> list[Span]:
-    """Merge overlapping spans into spans that cover everything found.
+    """Return spans with overlapping ones merged; each merged span covers everything found.
 
-    A merged span has the kind and recogniser of the longest one; of equally long ones the first, then the one with the
-    alphabetically first recogniser.
+    Its kind and recogniser are those of the longest span; on ties of the first, then of the alphabetically first
+    recogniser.
     """
     return [_joined([piece.span for piece in group]) for group in _groups(map(_Piece, spans))]
 
 
 def _groups(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
-    """Yield groups of overlapping pieces; adjacent ones stay separate, empty ones are left out."""
+    """Yield groups of overlapping pieces; adjacent pieces are separate groups, and empty ones are omitted."""
     group: list[_Piece] = []
     end = -1
     for piece in sorted(pieces, key=lambda piece: (piece.span.start, piece.span.end)):
@@ -251,7 +257,7 @@ _STEMS = "甲乙丙丁戊己庚辛壬癸"
 
 
 def writer(mode: Mode, language: str, key: bytes) -> Writer:
-    """Return the writer of a mode; pseudonyms are drawn by `key`, kinds without pseudonyms get placeholders."""
+    """Return the writer of a mode; pseudonyms depend on `key`, and kinds without pseudonyms get placeholders."""
     if mode == "tag":
         return lambda kind, original: tag(kind, language, len(original))
     return partial(_pseudonym, language, key) if mode == "pseudonym" else last_resort(language)
@@ -263,9 +269,9 @@ def last_resort(language: str) -> Writer:
 
 
 def link(key: bytes, kind: str, original: str) -> str:
-    """Return 16 hexadecimal digits, equal for equal values in any notation, that reveal nothing without the key.
+    """Return 16 hexadecimal digits, equal for equal values in any notation, which reveal nothing without the key.
 
-    HMAC-SHA-256, truncated to 64 bits.
+    The digits are an HMAC-SHA-256 truncated to 64 bits.
     """
     return _draw(key, kind, original)[:16]
 
@@ -305,6 +311,9 @@ PSEUDONYMS: dict[str, Callable[[int], str]] = {
     "plate": _plate,
     "name": _name,
 }
-"""Kind -> generator of a value that nobody has and no recogniser matches: numbers from 12 on are not mobiles (numbering
-plan of China), `.invalid` is reserved (RFC 2606), there is no region 000000, plates have no letter I, and 某 marks an
-anonymous name. Other kinds have no such range and get placeholders."""
+"""Kind -> function from a number to a fictitious value that no recogniser matches.
+
+No mobile number starts with 12 (numbering plan of China), `.invalid` is a reserved domain (RFC 2606), region 000000
+does not exist, plates do not contain the letter I, and 某 marks an anonymous name. Other kinds have no such range and
+get placeholders.
+"""

@@ -1,4 +1,4 @@
-"""Numbers identified by a word in front of them: `住院号：00123`, `Passport No. E12345678`."""
+"""Patterns for numbers that follow a word for them, such as `住院号：00123` and `Passport No. E12345678`."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,11 +30,11 @@ _TRADITIONAL = dict(
 )
 
 SPACE = " \t\u2000-\u200d\u2060\ufeff"
-"""Spaces in a narrowed text, including zero-width ones."""
+"""Spaces in a text after `narrow`, including zero-width ones; content of a character class."""
 _SPOKEN_RUN = re.compile(f"[{NUMERALS}](?:[{SPACE}._/·-]{{0,3}}[{NUMERALS}]){{4,}}")
 RAW_SPACE = f"{SPACE}\u00a0\u202f\u3000"
 GAP = f"[{SPACE}._/·-]{{0,3}}"
-"""Separator between the groups of a long number."""
+"""Pattern of the separator between the groups of a long number."""
 RAW_DASH = "－‐-―−-"
 RAW_GAP = f"[{RAW_SPACE}.．_＿/·{RAW_DASH}]{{0,3}}"
 LINKS = (
@@ -42,9 +42,9 @@ LINKS = (
     r"|[Nn][Oo]\.?|[Nn]umber|[Ii][Ss](?![A-Za-z])"
 )
 LINK = f"(?:{LINKS}){{0,8}}"
-"""Pattern between a word and its number; it excludes the bracket that closes a placeholder."""
+"""Pattern between a word and its number; it does not match a closing `]`, which may end a placeholder."""
 CODE = r"(?:[A-Za-z]{1,6}-?)?[0-9][A-Za-z0-9]{0,29}(?:-[A-Za-z0-9]{1,12}){0,3}(?![A-Za-z0-9])"
-"""A number of a person in a register, with the letters and dashes it has."""
+"""Pattern of a person's number in a register, including its letters and dashes."""
 _PERHAPS_SPACE = f"[{RAW_SPACE}]?"
 WORD_ENDED = r"(?![A-Za-z0-9])"
 
@@ -55,12 +55,12 @@ _ANOTHER = re.compile(
 
 
 def loosely(entries: Iterable[str]) -> str:
-    """Return a pattern for any of the words, also for triggers: in capitals, full-width, traditional or with spaces."""
+    """Return a pattern for any of the words, also for triggers: in any case, full-width, traditional or spaced."""
     return "|".join(map(_word, longest_first(entries)))
 
 
 def labelled(entries: Iterable[str], value: str, link: str = LINK) -> re.Pattern[str]:
-    """Return a pattern for one of the words and the value after it; words of letters do not start inside a word."""
+    """Return a pattern for one of the words followed by `value`; a Latin word does not match within a longer one."""
     either = [f"{'(?<![A-Za-z])' * word[0].isascii()}{_word(word)}" for word in longest_first(entries)]
     first = "".join(sorted({variant for word in entries for variant in _variants(word[0])}))
     # the lookahead tests a position once instead of once per word
@@ -80,7 +80,7 @@ def _sign(character: str) -> str:
 
 
 def _variants(character: str) -> str:
-    """Return a character with its variants."""
+    """Return a character with its variants: case, full width, traditional form."""
     if character.isascii() and character.isalpha():
         small, capital = character.lower(), character.upper()
         return f"{small}{capital}{chr(ord(small) + 0xFEE0)}{chr(ord(capital) + 0xFEE0)}"
@@ -89,19 +89,19 @@ def _variants(character: str) -> str:
 
 @lru_cache(maxsize=8)
 def readings(text: str) -> tuple[str, ...]:
-    """Return the narrowed text and, if digits are spelled in Chinese in it, it with digits; every offset stays."""
+    """Return the narrowed text and, if it spells digits in Chinese, a copy with digits; offsets are unchanged."""
     plain = narrow(text)
     spoken = _SPOKEN_RUN.sub(lambda run: run[0].translate(_SPOKEN), plain)
     return (plain,) if spoken == plain else (plain, spoken)
 
 
 def matches(patterns: Sequence[re.Pattern[str]], text: str) -> Iterator[re.Match[str]]:
-    """Yield every match in every reading of the text."""
+    """Yield every match of the patterns in every reading of the text (see `readings`)."""
     for reading in readings(text):
         for pattern in patterns:
             yield from pattern.finditer(reading)
 
 
 def another(text: str, start: int) -> bool:
-    """Return whether a word for another number precedes an offset: 订单号, 批号, 型号, No., SN."""
+    """Return whether a word for another kind of number ends at an offset: 订单号, 批号, 型号, No., SN."""
     return _ANOTHER.search(text[max(0, start - 10) : start]) is not None

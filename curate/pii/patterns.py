@@ -1,4 +1,4 @@
-"""Patterns that recognisers share: characters, digits, separators, and triggers."""
+"""Patterns shared by recognisers: characters, digits, separators, and triggers, which select the texts to scan."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -10,13 +10,13 @@ from curate.core.records import Span
 Found = TypeVar("Found", bound=Callable[[str], list[Span]])
 
 ALONE = r"(?<![0-9])(?<!(?<![0-9])0\.)"
-"""Lookbehind: neither a digit nor the start of a decimal below 1. Letters are permitted: `tel138...`, `wx138...`."""
+"""Lookbehind: no digit, and no decimal point of a number below 1. Letters are permitted: `tel138...`, `wx138...`."""
 ENDED = r"(?![0-9])"
 
 CHINESE = "[\u3400-\u9fff\U00020000-\U0003ffff]"
-"""Needed by the triggers of Chinese names, places and words; it rules out most texts of other languages."""
+"""A Chinese character; a prerequisite of the triggers of Chinese names and places, which excludes most other texts."""
 RAW_DASH = "[-\u2010-\u2015\u2212\uff0d]"
-"""A dash in a raw text, for triggers."""
+"""A dash in a text before `narrow`, for triggers."""
 _WIDE = re.compile(
     "[\u00a0\u2007\u202f\u2010-\u2015\u2212\u3000\uff05\uff08\uff09\uff0b\uff0d\uff0e\uff10-\uff19\uff20-\uff3f\uff41-\uff5a]"
 )
@@ -26,18 +26,7 @@ _SPACES, _DASHES = "\u00a0\u2007\u202f\u3000", "\u2010\u2011\u2012\u2013\u2014\u
 
 
 def trigger(*patterns: str, needs: str | Sequence[str] = ()) -> Callable[[Found], Found]:
-    r"""Mark a recogniser with patterns of which one occurs in every text in which it finds anything.
-
-    Masking skips all other texts, thousands at a time. So Python's `re` and Rust's `regex` both match the patterns: no
-    look-around, no back reference; `\d` means digits of every script in both. They see the text as it was written,
-    full-width letters and digits included. Each is a scan of its own, and a scan that several recognisers share is done
-    once. `needs` are cheaper patterns that occur wherever the main ones do: these are only searched where all of
-    `needs`, one after the other, were found. A recogniser without a trigger gets every text; one with several triggers
-    gets the texts of any of them.
-
-    What makes a scan fast, in this order: a dozen words or less, which are found by their bytes (1-4 GB/s); one
-    automaton of few states (400 MB/s). Many words at the front or counted gaps in one pattern make it slow.
-    """
+    r"""Return a decorator that attaches triggers: each text with a span of the recogniser matches one of them."""
     prefix = (needs,) if isinstance(needs, str) else tuple(needs)
     chains = tuple((*prefix, pattern) for pattern in patterns)
 
@@ -50,7 +39,7 @@ def trigger(*patterns: str, needs: str | Sequence[str] = ()) -> Callable[[Found]
 
 @lru_cache(maxsize=8)  # every recogniser asks for the same text
 def narrow(text: str) -> str:
-    """Return the text with full-width letters, digits, signs, dashes and spaces in ASCII; every offset stays."""
+    """Return the text with full-width letters, digits, signs, dashes and spaces in ASCII; offsets are unchanged."""
     return _WIDE.sub(_narrow, text)
 
 
@@ -62,9 +51,9 @@ def _narrow(match: re.Match[str]) -> str:
 
 
 def script(text: str) -> Literal["zh", "en"] | None:
-    """Return zh for a text with at least a Chinese character to every fourth word in Latin letters, else en.
+    """Return zh if a text has at least one Chinese character per four Latin words, else en.
 
-    None for a text without either, such as a number alone.
+    None for a text without either, such as a number.
     """
     chinese, latin = len(_CHINESE.findall(text)), len(_LATIN.findall(text))
     if not chinese and not latin:
@@ -76,9 +65,9 @@ def script(text: str) -> Literal["zh", "en"] | None:
 
 _NUMERALS = ("零〇○洞", "一壹幺弌", "二贰貳两兩弍", "三叁參叄弎", "四肆", "五伍", "六陆陸", "七柒拐", "八捌", "九玖勾")
 _ZEROS = (0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x660, 0x6F0, 0x966)
-"""Zeros of runs of ten digits: mathematical ones, Arabic, Persian, Devanagari."""
+"""Code points of the digit 0 in runs of ten digits: mathematical, Arabic, Persian, Devanagari."""
 _ONES = (0x2460, 0x2776, 0x2780, 0x278A, 0x24F5)
-"""Ones of runs of circled digits."""
+"""Code points of the digit 1 in runs of circled digits."""
 VALUES = {
     **{character: str(digit) for digit, same in enumerate(_NUMERALS) for character in same},
     **{chr(zero + digit): str(digit) for zero in _ZEROS for digit in range(10)},
@@ -88,27 +77,27 @@ VALUES = {
 _TABLE = str.maketrans(VALUES)
 
 SPACE = " \t\u2000-\u200d\u2060\ufeff"
-"""Spaces that `narrow` leaves, including zero-width ones; content of a character class, as are the next constants."""
+"""Spaces that `narrow` retains, including zero-width ones; content of a character class, like the next constants."""
 DASH = "\u2500\u2501\u30fc\ufe58\ufe63\\-"
 DOT = "·•・‧∙⋅_"
 _BETWEEN = f"{SPACE}{DASH}{DOT}./,，、*|~()（）【】．\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212＿－\ufe0f\u20e3"
 _GAP = f"[{_BETWEEN}]{{0,6}}"
-"""Any separator between digits in any pattern; triggers share it, so that their union stays one small automaton."""
+"""Up to six separators between digits; all triggers share it, so that their union is one small automaton."""
 DIGIT = f"[0-9０-９{''.join(VALUES)}]"
 DECIMAL = f"[0-9０-９{''.join(filter(str.isdecimal, VALUES))}]"
-"""Without numerals, and circled digits."""
+"""A decimal digit of any script; without numerals and circled digits."""
 _HIDDEN = "＊●×ΧХXxＸｘ"
-"""Characters for a hidden digit, or for the check digit X."""
+"""Characters for a hidden digit, or for the check character X."""
 THREE_DIGITS = f"{DIGIT}[{_BETWEEN}{_HIDDEN}]*{DIGIT}[{_BETWEEN}{_HIDDEN}]*{DIGIT}"
-"""Trigger of numbers: three digits of any form, with any sign between them."""
+"""Trigger of numbers: three digits of any form, with any separators between them."""
 _SIGN = "A-Za-z0-9Ａ-Ｚａ-ｚ０-９"
 TWO_SIGNS = f"[{_SIGN}][{_SIGN}_.*/＿．／＊＼\u2010-\u2015\u2212－-]"
-"""Trigger of codes, ids and names in Latin letters: a letter or digit and one more sign. One text in five has it."""
+"""Trigger of codes, ids and Latin names: a letter or digit and one more character. One text in five matches."""
 NINE = f"{DIGIT}(?:{_GAP}{DIGIT}){{8}}"
-"""Trigger of numbers without a word in front, which have at least nine digits."""
+"""Trigger of numbers that no word precedes; these have at least nine digits."""
 
 
 @lru_cache(maxsize=4)
 def digits(text: str) -> str:
-    """Return the text in half width with each digit or numeral of any script replaced by 0 to 9; offsets stay valid."""
+    """Return the narrowed text with each digit or numeral of any script replaced by 0 to 9; offsets are unchanged."""
     return narrow(text).translate(_TABLE)

@@ -1,4 +1,4 @@
-"""Key of pseudonyms and links, stored next to the ledger and never in a run; pseudonyms of ids."""
+"""Secret key of pseudonyms and links, stored next to the ledger and never in a run; pseudonyms of ids."""
 
 import hashlib
 import hmac
@@ -19,10 +19,10 @@ _FEWEST = 16
 
 
 def secret(home: Path) -> bytes:
-    """Return the key in $CURATE_PII_KEY, else that in the file `pii.key` of `home`, which is created when first needed.
+    """Return the key: the value of $CURATE_PII_KEY, else the file `pii.key` in `home`, which is created on first use.
 
-    With the key, one can test whether a pseudonym or a link is that of a given telephone number: so it is in no table,
-    log or manifest, and the file is readable only by its owner.
+    Whoever has the key can test whether a pseudonym or link belongs to a given telephone number. So the key is in no
+    table, log or manifest, and only its owner can read the file.
     """
     configured = os.environ.get(VARIABLE)
     if configured is not None:
@@ -54,46 +54,46 @@ def _draw(path: Path) -> None:
 
 PREFIX = "masked-"
 FIELD = "id"
-"""Field name of a row's id in the tables of spans."""
+"""Field name of a row's id in the table of spans."""
 COLUMNS = {"queries": ("query_id",), "corpus": ("doc_id",), "aliases": ("old_id",), "dropped": ("id",)}
-"""Table of `mask` -> columns that may contain renamed ids."""
+"""Table of the stage `mask` -> columns that may contain pseudonyms of ids."""
 MARK = "ids_key"
-"""Fact of `mask` with the mark of the key, present if ids were renamed."""
+"""Key of the fact of the stage `mask` with the key's mark (see `mark`), present if ids were renamed."""
 _LETTERS = 24
 _SPELLED = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
-"""Letters of names: without digits, which could form a telephone number, and vowels, which form words."""
+"""Translation of hexadecimal digits to consonants: digits could form a telephone number, and vowels words."""
 
 
 def name(key: bytes, raw: str) -> str:
-    """Return the pseudonym of an id; different ids have different ones.
+    """Return the pseudonym of an id, which depends on the key.
 
-    HMAC-SHA-256, truncated to 96 bits: among ten million ids the probability of a collision is 1e-15.
+    Truncated HMAC-SHA-256 (96 bits): among ten million ids the probability of a collision is 1e-15.
     """
     drawn = hmac.new(key, f"{FIELD}\0{raw}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
     return PREFIX + drawn[:_LETTERS].translate(_SPELLED)
 
 
 def mark(key: bytes) -> str:
-    """Return a mark that identifies the key without revealing it."""
+    """Return a digest that identifies the key without revealing it."""
     return link(key, FIELD, "")
 
 
 class IdNames:
-    """Maps source ids to the ids of a run: the pseudonym of a renamed id, every other one unchanged."""
+    """Function from source ids to the ids of a run: pseudonyms of renamed ids, other ids unchanged."""
 
     def __init__(self, folder: Path, home: Path) -> None:
-        """`folder` is that of the stage `mask`, `home` that of the key; both are read only when an id is looked up."""
+        """`folder` is that of the stage `mask`, `home` that of the key; both are read at the first lookup of an id."""
         self._folder, self._home = folder, home
 
     def __call__(self, raw: str) -> str:
-        """Return the id of the run; DataError if ids were renamed by another key."""
+        """Return the id in the run; DataError if ids were renamed with another key."""
         if not self.known:
             return raw
         pseudonym = name(self._key, raw)
         return pseudonym if pseudonym in self.known else raw
 
     def follow(self, frame: pl.DataFrame, columns: Iterable[str] = ("query_id", "doc_id")) -> pl.DataFrame:
-        """Return an external table with the ids of the run."""
+        """Return a table from outside the run with its ids replaced by those of the run."""
         if not self.known:
             return frame
         return frame.with_columns(
@@ -102,7 +102,7 @@ class IdNames:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Return the pseudonyms that were given to ids."""
+        """Return all pseudonyms of ids in the tables of the stage `mask`."""
         names: set[str] = set()
         for table, columns in COLUMNS.items():
             path = self._folder / f"{table}.parquet"

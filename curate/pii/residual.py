@@ -1,4 +1,4 @@
-"""Scan masked texts for residual PII: passages that still look like personal data."""
+"""Detection of residual PII: passages of masked texts that still look like personal data."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +13,12 @@ from curate.pii.patterns import narrow, script
 from curate.system.resources import data_file
 
 AROUND = 30
-"""Code points shown on each side of a place."""
+"""Number of code points of context shown on each side of a passage."""
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A suspicious passage with the text before and after it, on one line."""
+    """A suspicious passage (`place`) with the text before and after it, on one line."""
 
     before: str
     place: str
@@ -29,7 +29,7 @@ class Excerpt:
 
 
 def excerpt(text: str, start: int, end: int) -> Excerpt:
-    """Return a passage with `AROUND` code points on each side; … marks where the text continues."""
+    """Return a passage with `AROUND` code points on each side; … marks omitted text."""
     low, high = max(start - AROUND, 0), end + AROUND
     return Excerpt(
         "…" * (low > 0) + _line(text[low:start]),
@@ -39,14 +39,14 @@ def excerpt(text: str, start: int, end: int) -> Excerpt:
 
 
 def _line(text: str) -> str:
-    """Return a text as one line without terminal control characters."""
+    """Return a text on one line, with control characters replaced by spaces."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 # Look over masked texts for what may have been missed: long runs of digits, and values beside words such as 电话.
 
 FEWEST = 7
-"""Minimum digits of a run that is suspicious by itself."""
+"""Minimum number of digits of a run that is suspicious without context."""
 _NUMERALS = str.maketrans(
     "〇零○幺一二三四五六七八九壹贰貳叁參肆伍陆陸柒捌玖", "0001" + "123456789" + "12233456" + "6789"
 )
@@ -55,39 +55,39 @@ _GAP = (
     r"[\s\-_.·•*/|~+(),:、\uff08-\uff0f\uff1a\uff3f\uff5c\uff5e"
     r"\u2010-\u2015\u2212\ufe0f\u20e3\u200b-\u200f\u2060\ufeff]"
 )
-"""Separators between digits of one number, in both widths, with keycap and invisible characters."""
+"""Separators within a number, in both widths, including keycap and invisible characters."""
 _RUN = rf"{_DIGIT}(?:{_GAP}{{0,3}}{_DIGIT}){{{FEWEST - 1},}}"
 _DAY = (
     r"(?:(?:1[89]|20)\d\d\D{0,3}(?:0?[1-9]|1[0-2])(?:\D{0,3}(?:[0-2]?\d|3[01]))?"
     r"|(?:(?:0?[1-9]|1[0-2])[-./]\s?(?:[0-2]?\d|3[01])|(?:[0-2]?\d|3[01])[-./]\s?(?:0?[1-9]|1[0-2]))[-./]\s?(?:1[89]|20)\d\d)"
 )
-"""A date with the year first, or last after day and month in either order."""
+"""A date, with the year first or last; day and month in either order."""
 _DATE = re.compile(rf"{_DAY}(?:\D{{1,3}}\d\d?){{0,3}}(?:\D{{1,3}}{_DAY})?")
 _YEARS = re.compile(r"(?:1[89]|20)\d\d(?:\D{1,3}(?:1[89]|20)\d\d)+")
 _RANGE = re.compile(r"\d{1,3}0\s?[-~/]+\s?\d{1,3}0")
-"""Range of round numbers; 90-140/60-90 is blood pressure."""
+"""A range of round numbers; the next pattern, 90-140/60-90, is blood pressure."""
 _PRESSURE = re.compile(r"\d{2,3}[-~]\d{2,3}/\d{2,3}[-~]\d{2,3}")
 _NUMBER = re.compile(r"\d+\.\d+|\d{1,6}")
 _POWER = re.compile(r"\*\s?10")
 _WRITTEN = re.compile(
     r"(?<!\d)(?:12\d{9}|000000\d{12})(?!\d)|user\d{9}@mail\.invalid|[\u4e00-\u9fff]某[甲乙丙丁戊己庚辛壬癸]|[\u4e00-\u9fff][A-H]I\d{4}"
 )
-"""Pseudonyms, see `masking.PSEUDONYMS`."""
+"""Pseudonyms written by `masking.PSEUDONYMS`."""
 _ROUND = re.compile(r"(?!\d{11}\Z)\d+0{5}")
-"""A round count, as of viruses; eleven digits may be a mobile number."""
+"""A round count, such as a viral load; a number of eleven digits is excluded, because it may be a mobile number."""
 _FREE_OF_CHARGE = re.compile(r"1?\D?8(?:00|33|44|55|66|77|88)(?:\D?\d{3})?\D?")
-"""The digits of a toll-free number with letters, such as 1-800-273-TALK."""
+"""The digits of a toll-free number that is written with letters, such as 1-800-273-TALK."""
 _COUNTED = "".join(map(str, range(200)))
-"""Numbers of a list: 1, 2, 3 ..."""
+"""Consecutive list numbers: 1, 2, 3 ..."""
 _LINK = r"[\s:=是为為号號码碼加我的同(\"“'「【,/]{0,6}[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼]?"
-"""Pattern between a word and its value; a plate begins with a province."""
+"""Pattern between a trigger word and its value; a plate begins with a province."""
 _VALUE = r"[a-z0-9][a-z0-9_.@-]{4,}"
 _SAID = r"(?:[\s:#=.(\"'-]|(?<![a-z])(?:number|no|nr|num|nummer|id|is|was)(?![a-z])){0,8}"
 _NUMBER_LIKE = r"[a-z]{0,6}[ .-]?\d[a-z\d]*(?:[ ./-]{1,2}\d[a-z\d]*){0,6}(?:[ -][a-z](?![a-z]))?"
-"""Digits with letters and groups, next to a word for a Western number."""
+"""Digits with letters and separators, as in Western numbers; suspicious only after a word for one."""
 _EMAIL = re.compile(r"[a-z0-9]\s?@\s?[a-z0-9-]{1,63}\.[a-z]{2,}")
 _NEAR = 20
-"""Code points around a number that are examined."""
+"""Number of code points of context examined around a number."""
 _PLAIN = str.maketrans(
     {code: chr(code - 0xFEE0).lower() for code in range(0xFF01, 0xFF5F)}
     | {letter: letter.lower() for letter in ascii_uppercase}
@@ -96,12 +96,12 @@ _PLAIN = str.maketrans(
 
 @dataclass(frozen=True)
 class Residue:
-    """A suspicious stretch of a masked text, in code points."""
+    """A suspicious passage of a masked text, with offsets in code points."""
 
     start: int
     end: int
     reason: str
-    """`digits`, or the kind of word next to it: account, record, national, name, address."""
+    """`digits`, or the kind of word next to the passage: account, record, national, name, address."""
 
 
 @cache
@@ -124,14 +124,14 @@ def _pattern_of_list(name: str, after: str = "") -> re.Pattern[str]:
 
 
 def trigger() -> str:
-    """Return a pattern that occurs in every text with a residue, for Rust's `regex`."""
+    """Return a pattern for Rust's `regex` that matches every text with residual PII."""
     words = [word for name in ("accounts", "records", "national", "names", "addresses") for word in _words()[name]]
     alone = (rf"(?-u:\b){word}(?-u:\b)" if word.isascii() else word for word in words)
     return rf"{_RUN}|(?i:{'|'.join(alone)})|[@\uff20-\uff5a]"
 
 
 def scan(texts: Sequence[str], closed: re.Pattern[str]) -> Iterator[tuple[int, Residue]]:
-    """Yield (row, residue) of everything suspicious in many texts, in order.
+    """Yield (row, residue) of all suspicious passages in the texts, in order; `closed` matches placeholders.
 
     One automaton selects the few texts that are scanned.
     """
@@ -145,7 +145,7 @@ def scan(texts: Sequence[str], closed: re.Pattern[str]) -> Iterator[tuple[int, R
 
 
 def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
-    """Return the suspicious stretches of a masked text in order; `closed` matches the placeholders."""
+    """Return the suspicious passages of a masked text in order; `closed` matches placeholders."""
     from curate.pii.recognisers import phone_western
 
     seen = narrow(_WRITTEN.sub(_blank, closed.sub(_blank, text))).translate(_PLAIN)
@@ -164,7 +164,7 @@ def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
 
 
 def is_measure(number: str, after: str = "") -> bool:
-    """Return whether a text is a number with a unit (a dose, a value, an age); the unit may be in `after`."""
+    """Return whether a text is a number with a unit (dose, laboratory value, age); the unit may be in `after`."""
     seen = narrow(number)
     number_match = re.match(r"[\d.,/~^*×+ -]*\d", seen)
     if number_match is None:
@@ -192,7 +192,7 @@ def _digits(text: str) -> Iterator[Residue]:
 
 
 def _suspicious(run: str, before: str, after: str) -> bool:
-    """Return whether digits are not a date, a measure, a range, decimal numbers, a count or a public code."""
+    """Return whether digits are none of these: date, measure, range, decimal, count, list numbers, public number."""
     digits = re.sub(r"\D", "", run)
     if 0 <= _COUNTED.find(digits) < 10 or _ROUND.fullmatch(run) or _public(run) or _free_line(run, before, after):
         return False
@@ -209,7 +209,7 @@ def _suspicious(run: str, before: str, after: str) -> bool:
 def _free_line(number: str, before: str, after: str) -> bool:
     """Return whether a number is a public phone line, or a toll-free number written with letters.
 
-    Only next to Latin words, because Chinese mobile numbers and parts of numbers look the same.
+    False outside of English text, because Chinese mobile numbers and parts of numbers look the same.
     """
     if script(before + after) != "en":
         return False
@@ -246,13 +246,13 @@ def _beside_words(text: str) -> Iterator[Residue]:
 
 
 def _is_separate_word(word: re.Match[str], text: str) -> bool:
-    """Return whether a word is not part of a longer one; only Latin words are checked."""
+    """Return whether a Latin word is not part of a longer one; True for other words."""
     around = text[max(word.start() - 1, 0) : word.start()] + text[word.end() : word.end() + 1]
     return not word[0].isascii() or not any(character.isascii() and character.isalpha() for character in around)
 
 
 def _telling(text: str, link: str, fewest: int) -> bool:
-    """Return whether a value after a trigger word may identify a person: `fewest` digits, or a code."""
+    """Return whether a value after a trigger word may identify a person: at least `fewest` digits, or a code."""
     if _public(text):
         return False
     is_code = not text.isdecimal() and (re.search("[:=是为為号號]", link) or re.search(r"[\d_-]", text))
@@ -260,7 +260,7 @@ def _telling(text: str, link: str, fewest: int) -> bool:
 
 
 def _public(number: str) -> bool:
-    """Return whether a number is a public phone line, as written or by its digits alone."""
+    """Return whether a number is a public phone line, with or without its separators."""
     spoken = "" if any(map(str.isalpha, number)) else re.sub(r"\D", "", number)
     from curate.pii.recognisers import phone_western
 

@@ -1,4 +1,4 @@
-"""A rewritten text with the mapping of its offsets to the original."""
+"""A text with replacements, and the mapping of its offsets to the original."""
 
 import re
 from bisect import bisect_right
@@ -12,14 +12,17 @@ Recognisers = Sequence[Callable[[str], list[Span]]]
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A text with replaced stretches; each replacement maps to its complete stretch."""
+    """A rewritten text; each replacement maps to the complete stretch of the original that it replaces."""
 
     text: str
     stretches: tuple[tuple[int, int, int, int], ...]
-    """Start and end in the rewritten text, start and end in the original one."""
+    """Per replacement: start and end in the rewritten text, start and end in the original."""
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Map a stretch of the rewritten text to the original; a replacement that is cut is included completely."""
+        """Return an interval of the rewritten text in offsets of the original.
+
+        A partly covered replacement counts completely.
+        """
         return self._original_offset(start, first=True), self._original_offset(end - 1, first=False)
 
     def _original_offset(self, position: int, *, first: bool) -> int:
@@ -32,7 +35,7 @@ class Rewritten:
         return raw_end + position - end + (not first)
 
     def touches(self, start: int, end: int) -> bool:
-        """Return whether any part of a stretch of the original text was replaced."""
+        """Return whether any part of an interval of the original text was replaced."""
         index = bisect_right(self.stretches, end - 1, key=lambda stretch: stretch[2]) - 1
         return index >= 0 and self.stretches[index][3] > start
 
@@ -49,7 +52,7 @@ def rewrite(text: str, pattern: re.Pattern[str], by: Callable[[re.Match[str]], s
 
 
 def found(rewritten: Rewritten, recognisers: Recognisers, name: str) -> Iterator[Span]:
-    """Yield the spans of recognisers that contain a replacement, with offsets in the original text."""
+    """Yield the spans that contain a replacement, with offsets in the original text and `name` as their recogniser."""
     if rewritten.stretches:
         for span in (span for recogniser in recognisers for span in recogniser(rewritten.text)):
             start, end = rewritten.original(span.start, span.end)

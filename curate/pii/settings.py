@@ -35,7 +35,7 @@ class CustomWords(Section):
 
 
 def from_pattern(name: str, config: Pattern) -> Recogniser:
-    """Return a recogniser for a regular expression; ConfigError if it is invalid, or matches the empty text."""
+    """Return a recogniser for a regular expression; ConfigError if it is invalid or matches the empty text."""
     setting = f"mask.patterns.{name}.pattern"
     try:
         pattern = re.compile(config.pattern)
@@ -53,7 +53,7 @@ def from_pattern(name: str, config: Pattern) -> Recogniser:
 
 
 def from_words(name: str, config: CustomWords) -> Recogniser:
-    """Return a recogniser for a list of words, longest first; ConfigError if there are none."""
+    """Return a recogniser for a list of words, longest match first; ConfigError if the list is empty."""
     words = {narrow(word).strip() for word in [*config.words, *_lines(name, config.file)]} - {""}
     if not words:
         raise ConfigError(f"mask.words.{name}: no words; give `words` or a `file` with one per line")
@@ -77,7 +77,7 @@ def _lines(name: str, path: Path | None) -> list[str]:
 def _trie(words: Iterable[str]) -> str:
     """Return a pattern of all words as a prefix tree, so that 10,000 words cost no more than ten.
 
-    `re` tries alternatives one by one; in a tree it tries at each position only those that still fit.
+    `re` tries alternatives one by one; in a tree, it tries at each position only those that still match.
     """
     root: dict[str, Any] = {}
     for word in words:
@@ -109,14 +109,14 @@ def _latin(character: str) -> bool:
 
 
 def examples() -> list[str]:
-    """Return invented texts with personal data of every kind."""
+    """Return fictitious texts with personal data of every kind."""
     texts = parse_yaml(data_file("pii/examples.yaml").read_text(encoding="utf-8"))
     assert isinstance(texts, list)
     return texts
 
 
 def listing() -> list[dict[str, str]]:
-    """Return a row per recogniser: name, kinds that it gives to the examples, first sentence of its docstring."""
+    """Return a row per recogniser: name, kinds of its spans in the examples, first sentence of its docstring."""
     texts, rows = examples(), []
     for name in RECOGNISERS.names():
         recogniser = RECOGNISERS.load(name)
@@ -143,7 +143,7 @@ class Masking(Section):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the recognisers that are on; ConfigError for an unknown name."""
+        """Return the names of the enabled recognisers; ConfigError for an unknown name."""
         available = RECOGNISERS.names()
         for name in [*(self.recognisers or ()), *self.without]:
             if name not in available:
@@ -154,12 +154,12 @@ class Masking(Section):
 
 
 def recognisers(config: Masking) -> Sequence[Recogniser]:
-    """Return the recognisers that are on, the user's own last; ConfigError for an invalid pattern or word list."""
+    """Return the enabled recognisers, user-defined ones last; ConfigError for an invalid pattern or word list."""
     return [*map(RECOGNISERS.load, config.names), *_custom_recognisers(config)]
 
 
 def checked(config: Masking) -> None:
-    """Raise the errors of `recognisers`, without importing the packaged ones, which takes a second and never fails."""
+    """Raise the errors of `recognisers` without importing the packaged ones, which takes a second and cannot fail."""
     for name in config.names:
         if name not in RECOGNISERS.builtin:
             RECOGNISERS.load(name)
@@ -172,9 +172,10 @@ def _custom_recognisers(config: Masking) -> list[Recogniser]:
 
 
 def masker(config: Masking, language: str, key: bytes) -> Masker:
-    """Return the masker of these settings; `key` draws the pseudonyms.
+    """Return the masker of these settings; pseudonyms depend on `key`.
 
-    Placeholders are in the language of each text, in `language` where a text has no letters.
+    The placeholders are in the language of each text, or in `language` for a text without letters, unless the settings
+    fix the language.
     """
     spoken = config.placeholders or language
     by_script: dict[str | None, tuple[Writer, Writer]] = {
@@ -185,6 +186,6 @@ def masker(config: Masking, language: str, key: bytes) -> Masker:
 
 
 def untouched(config: Masking) -> re.Pattern[str]:
-    """Return the pattern of all placeholders, those of the user's own kinds included."""
+    """Return the pattern of all placeholders, including those of user-defined kinds."""
     custom: list[Pattern | CustomWords] = [*config.patterns.values(), *config.words.values()]
     return placeholders(entry.kind for entry in custom)

@@ -1,4 +1,4 @@
-"""Mask many texts: scans select the few that may contain personal data, and recognisers run only on those."""
+"""Masking of many texts: cheap scans select the few that may contain personal data; recognisers run only on these."""
 
 import os
 import re
@@ -17,18 +17,18 @@ from curate.pii.masking import Masked, Masker, Work, found
 from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS
 
 _KEPT = 32
-"""Number of compiled patterns that polars caches per thread; compiling ours takes 60 ms."""
+"""Maximum number of patterns per thread: polars caches that many compiled ones, and compiling ours takes 60 ms."""
 _UNION = 4
-"""Number of patterns of letters and digits that one automaton scans as fast as a single one."""
+"""Number of patterns that one automaton, their union, scans as fast as a single one."""
 _FEW = 1_000
-"""Number of characters that all recognisers process in the time that starting the scans takes."""
+"""Number of characters below which running all recognisers is faster than starting the scans."""
 
 
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 class _Rows(NamedTuple):
-    """Some rows of a column: row numbers and texts."""
+    """Selected rows of a column: row numbers and texts."""
 
     numbers: npt.NDArray[np.int64]
     texts: pl.Series
@@ -37,14 +37,14 @@ class _Rows(NamedTuple):
 _Chain = tuple[str, ...]
 _Chained = tuple[Recogniser, Sequence[_Chain]]
 _Scans = dict[_Chain, _Rows]
-"""Scan results: patterns of a chain -> rows in which all of them occur."""
+"""Scan results: chain of patterns -> rows in which all of them match."""
 
 
 def suspects(recognisers: Sequence[Recogniser], texts: pl.Series) -> dict[int, list[Recogniser]]:
-    """Return row -> recognisers that may find something there, for rows with any.
+    """Return row -> recognisers that may find something in it; rows without any are omitted.
 
-    A trigger is a chain of patterns: each is searched only in rows where the ones before it matched. Recognisers with a
-    common beginning of their chains share its scans.
+    A trigger is a chain of patterns: each is searched only in rows that match the previous ones. Recognisers whose
+    chains begin alike share these scans.
     """
     scans: _Scans = {(): _Rows(np.arange(len(texts)), texts)}
     likely: dict[int, list[Recogniser]] = {}
@@ -56,7 +56,7 @@ def suspects(recognisers: Sequence[Recogniser], texts: pl.Series) -> dict[int, l
 
 
 def _groups(recognisers: Sequence[Recogniser]) -> list[list[_Chained]]:
-    """Return recognisers with their chains, in order, in groups with at most as many patterns as a thread caches."""
+    """Return recognisers with their chains, in order, grouped so that a group has at most `_KEPT` patterns."""
     triggers = [getattr(recogniser, "triggers", ((),)) for recogniser in recognisers]
     together = _with_unions(dict.fromkeys(chain for chains in triggers for chain in chains))
     groups, patterns = list[list[_Chained]](), set[str]()
@@ -88,7 +88,7 @@ def _with_unions(chains: Iterable[_Chain]) -> dict[_Chain, _Chain]:
 
 @cache
 def _thread(_group: int) -> ThreadPoolExecutor:
-    """Return the thread of a group, the same for every batch, since polars caches compiled patterns per thread."""
+    """Return the thread of a group, the same for every batch, because polars caches compiled patterns per thread."""
     return ThreadPoolExecutor(1)
 
 
@@ -103,7 +103,7 @@ def _rows_by_recogniser(group: Sequence[_Chained], scans: _Scans) -> list[tuple[
 
 
 def _scan(chain: _Chain, scans: _Scans) -> _Rows:
-    """Return the rows in which every pattern of a chain occurs, cached in `scans`."""
+    """Return the rows in which every pattern of a chain matches; results are cached in `scans`."""
     if chain not in scans:
         rows = _scan(chain[:-1], scans)
         if not len(rows.numbers):
@@ -114,7 +114,7 @@ def _scan(chain: _Chain, scans: _Scans) -> _Rows:
 
 
 def mask_all(masker: Masker, texts: Sequence[str], known: Mapping[int, Sequence[Span]] | None = None) -> list[Masked]:
-    """Mask all texts, in order; equal to `masker.mask` of each, with the spans in `known` by row.
+    """Return every text masked, in order, as `masker.mask` does; `known` (row -> spans) are spans found by other means.
 
     Masked texts are scanned again in rounds, all texts of a round together.
     """
@@ -138,7 +138,7 @@ def mask_all(masker: Masker, texts: Sequence[str], known: Mapping[int, Sequence[
 
 
 def _likely(recognisers: Sequence[Recogniser], seen: Mapping[int, str]) -> Mapping[int, Sequence[Recogniser]]:
-    """Return the recognisers that may find something, by row; all of them for a few short texts."""
+    """Return row -> recognisers that may find something; all recognisers for a few short texts."""
     if sum(map(len, seen.values())) <= _FEW:
         return dict.fromkeys(seen, recognisers)
     try:

@@ -1,4 +1,4 @@
-"""Mask texts in memory, as `curate anonymise` masks those of a file."""
+"""Masking of texts in memory, equivalent to `curate anonymise` on a file."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from curate.system.processes import cores
 
 ROWS = 2_000
 MANY = 20_000_000
-"""Number of characters from which texts are masked on all cores, since starting processes takes seconds."""
+"""Minimum number of characters for masking on all cores, because starting processes takes seconds."""
 
 
 class MaskedText(NamedTuple):
-    """A masked text, and the spans in it that still look like personal data."""
+    """A masked text, and its passages that still look like personal data."""
 
     masked: Masked
     left: Sequence[Residue]
@@ -26,7 +26,10 @@ class MaskedText(NamedTuple):
 def mask_texts(
     texts: Sequence[str], config: Masking, key: bytes, processes: int | None = None, progress: Progress = quiet
 ) -> Iterator[MaskedText]:
-    """Yield every text masked, in order; `key` draws the pseudonyms."""
+    """Yield every text masked, in order.
+
+    Pseudonyms depend on `key`. `processes`: one, or with over `MANY` characters all cores, if None.
+    """
 
     def batches() -> Iterator[tuple[None, Batch]]:
         for start in range(0, len(texts), ROWS):

@@ -1,4 +1,4 @@
-"""Word lists of the data files, and patterns made of them."""
+"""Word lists from the YAML files of `pii`, and patterns made from them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,14 +9,14 @@ from curate.core.config import parse_yaml
 from curate.system.resources import data_file
 
 _FOLDERS = ("pii", "pii/recognisers", "pii/person_names")
-"""Folders of the word lists, beside the recognisers that read them."""
+"""Folders of the word lists, next to the recognisers that use them."""
 
 
 @cache
 def words(name: str) -> dict[str, list[str]]:
-    """Return the word lists in `NAME.yaml` in file order; nested lists get keys joined by a dot.
+    """Return the word lists in `NAME.yaml` in file order; a nested list has a dotted key.
 
-    A text is split into its words, and a number is a list of one.
+    A text is split into words, and a number is a list of one.
     """
     paths = [data_file(f"{folder}/{name}.yaml") for folder in _FOLDERS]
     path = next((path for path in paths if path.is_file()), paths[0])
@@ -35,22 +35,22 @@ def _flat(lists: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, list
 
 
 def compiled(source: Callable[[], str]) -> Callable[[], re.Pattern[str]]:
-    """Return a function that compiles a pattern on first use, since large ones are slow and few are needed."""
+    """Return a function that compiles a pattern at its first call; large patterns are slow and few are needed."""
     return cache(lambda: re.compile(source()))
 
 
 def longest_first(*lists: Iterable[str]) -> list[str]:
-    """Return all words, longest first, the order in which a pattern must try them."""
+    """Return all words, longest first: the order of alternatives in a pattern."""
     return sorted({word for group in lists for word in group}, key=lambda word: (-len(word), word))
 
 
 def either(*lists: Iterable[str]) -> str:
-    """Return a pattern for any of the words, also for triggers."""
+    """Return a pattern for any of the words; also suitable for triggers."""
     return f"(?:{'|'.join(map(re.escape, longest_first(*lists)))})"
 
 
 def one_of(*lists: Iterable[str]) -> str:
-    """Return a pattern for one of the words, the longest that fits; hundreds of words cost little more than ten."""
+    """Return a pattern for the longest matching word; hundreds of words cost little more than ten."""
     groups: dict[str, list[str]] = {}
     for word in longest_first(*lists):
         groups.setdefault(word[0], []).append(re.escape(word))
@@ -58,11 +58,11 @@ def one_of(*lists: Iterable[str]) -> str:
 
 
 _ALTERNATIVES = 64
-"""Number of alternatives below which halving makes a search no faster, but compiling three times slower."""
+"""Maximum number of alternatives that are not halved: halving fewer saves no time and triples compilation."""
 
 
 def _halved(groups: list[tuple[str, list[str]]]) -> str:
-    """Return a pattern that selects the first character by bisection, since `re` tries alternatives one by one."""
+    """Return a pattern that selects the first character by bisection, because `re` tries alternatives one by one."""
     if len(groups) <= _ALTERNATIVES:
         return f"(?:{'|'.join(word for _, group in groups for word in group)})"
     left, right = groups[: len(groups) // 2], groups[len(groups) // 2 :]
@@ -74,7 +74,7 @@ def _halved(groups: list[tuple[str, list[str]]]) -> str:
 
 
 def any_of(*lists: Iterable[str]) -> str:
-    """Return a pattern for any of the words in a narrowed text, not preceded by Latin letters."""
+    """Return a pattern for any of the words in a narrowed text; Latin words must not follow a Latin letter."""
     every = longest_first(*lists)
     fronted = (("(?<![A-Za-z])" if word[0].isascii() else "") + re.escape(word) for word in every)
     first = "".join(sorted({re.escape(word[0]) for word in every}))
@@ -83,7 +83,7 @@ def any_of(*lists: Iterable[str]) -> str:
 
 
 def raw(*lists: Iterable[str]) -> str:
-    """Return a pattern for any of the words in a raw text, for triggers: full-width or not, in any case."""
+    """Return a pattern for any of the words in a text before `narrow`, in any width and case; for triggers."""
     return "(?i:" + "|".join("".join(map(_raw, word)) for word in longest_first(*lists)) + ")"
 
 

@@ -1,4 +1,4 @@
-"""Mask batches of texts on all cores, in order."""
+"""Masking of batches of texts on all cores; the results keep the order of the batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -12,24 +12,24 @@ from curate.pii.sieve import mask_all
 from curate.system.processes import spread
 
 Batch = tuple[Sequence[str], Mapping[int, Sequence[Span]]]
-"""Texts, and row -> known spans."""
+"""Texts, and row -> spans found in it by other means."""
 Thing = TypeVar("Thing")
 
 
 _CHARACTERS = 1 << 20
-"""Number of characters masked together: starting the scans takes as long as scanning half a megabyte."""
+"""Number of characters masked together; starting the scans costs as much as scanning half a megabyte."""
 
 
 def mask_batches(
     config: Masking, language: str, key: bytes, batches: Iterable[tuple[Thing, Batch]], processes: int
 ) -> Iterator[tuple[Thing, list[Masked]]]:
-    """Yield (thing, masked texts) of every batch, in order; with one process, in this one."""
+    """Yield (thing, masked texts) for every (thing, batch), in order; with one process, in the calling process."""
     for things, masked in spread(partial(_masking, config, language, key), _joined(batches), processes):
         yield from zip(things, masked, strict=True)
 
 
 def _joined(batches: Iterable[tuple[Thing, Batch]]) -> Iterator[tuple[list[Thing], list[Batch]]]:
-    """Yield groups of batches with about `_CHARACTERS` characters."""
+    """Yield groups of batches with about `_CHARACTERS` characters in total."""
     things, joined, size = list[Thing](), list[Batch](), 0
     for thing, batch in batches:
         things.append(thing)

@@ -34,7 +34,7 @@ Thing = TypeVar("Thing", Item, LabelledPair)
 
 @dataclass(frozen=True)
 class Split:
-    """Training or test split: queries (query_id, text), positives (query_id, doc_id), their texts (doc_id, text)."""
+    """Training or test split: queries (query_id, text), positives (query_id, doc_id), documents (doc_id, text)."""
 
     queries: pl.DataFrame
     positives: pl.DataFrame

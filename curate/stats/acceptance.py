@@ -1,10 +1,10 @@
-"""Acceptance threshold with a guarantee, and the plan of a review that finds it.
+"""Acceptance threshold on the sum of grades, with a guaranteed error rate, and simulation of the review that finds it.
 
-Fixed-sequence testing (Learn then Test: Angelopoulos et al. 2021). Sums of the panel's grades are strata. From the
-strictest sum down, all pairs at or above it are accepted while the upper bound of their wrong share, one-sided at
-`confidence`, is at most `wrong`; the first failure ends the sequence, so multiple tests need no correction. A pair is
-wrong if its assessor disagrees. The guarantee holds for the pairs of this pool, read in a random sample of every
-stratum: not for other queries, not for samples of whole queries, and not below the sampled sums.
+Fixed-sequence testing (Learn then Test: Angelopoulos et al. 2021). The strata are the sums of the panel's grades. From
+the highest sum down, all pairs at or above it are accepted while the one-sided upper bound (at `confidence`) of their
+share of wrong pairs is at most `wrong`. The first failure ends the sequence, so multiple tests need no correction. A
+pair is wrong if its assessor disagrees. The guarantee holds for the pairs of this pool, if a random sample of every
+stratum was reviewed. It does not hold for other queries, for samples of whole queries, or below the sampled sums.
 """
 
 import math
@@ -22,37 +22,37 @@ from curate.stats.tally import Floats
 
 @dataclass(frozen=True)
 class AcceptedSum:
-    """All pairs whose grades add up to `least` or more."""
+    """Result for all pairs whose grades add up to `least` or more."""
 
     least: float
     pairs: int
     answered: int
     wrong: float
-    """Estimated share of wrong pairs."""
+    """Estimated share of wrong pairs, 0 to 1."""
     bound: float
-    """Upper bound of that share, one-sided."""
+    """One-sided upper bound of that share."""
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Result of a review on thresholds on the sum of grades."""
+    """Result of a review: thresholds on the sum of grades."""
 
     threshold: AcceptedSum | None
-    """The lowest accepted threshold; None if none is."""
+    """The lowest accepted threshold; None if no threshold is accepted."""
     best: AcceptedSum | None
     """The tested threshold with the lowest bound."""
 
 
 def least_answers(wrong: float, confidence: float) -> int:
-    """Return the minimum answers for any guarantee, none of them wrong: ln(1 - confidence) / ln(1 - wrong)."""
+    """Return the minimum number of answers, all correct, for any guarantee: ln(1 - confidence) / ln(1 - wrong)."""
     return math.ceil(math.log(1 - confidence) / math.log(1 - wrong) - 1e-12)
 
 
 def accept(strata: Sequence[tuple[float, StratumCounts]], wrong: float, confidence: float = 0.9) -> Acceptance:
-    """Return the lowest threshold on the sum of grades whose wrong share is at most `wrong`, if there is one.
+    """Return the lowest threshold on the sum of grades at which the wrong share is at most `wrong`, if there is one.
 
-    `strata` are the sums of the sampled frame, in any order, with pairs, answers and wrong answers (`hits`); DataError
-    for a sum with pairs but no answer. Testing starts once there are `least_answers`.
+    `strata` are (sum of grades, counts) in any order, with pairs, answers and wrong answers (`hits`). DataError for a
+    sum with pairs but no answer. A threshold needs at least `least_answers` answers at or above it.
     """
     ordered = sorted((stratum for stratum in strata if stratum[1].size), key=lambda stratum: -stratum[0])
     if unread := [f"{least:g}" for least, counts in ordered if not counts.answered]:
@@ -84,25 +84,25 @@ def _accepted(least: float, strata: Sequence[StratumCounts], confidence: float) 
 # Plan of an acceptance review: probabilities that it finds a threshold, and that an announced one does not hold.
 
 REVIEWS = 2000
-"""Simulated reviews of a plan: a share of one half has a margin of error of 0.02."""
+"""Number of simulated reviews per plan: a simulated share of one half has a margin of error of 0.02."""
 FOUND = 0.5
-"""Minimum share of reviews with a threshold to announce one: rare thresholds are too often wrong."""
+"""Minimum share of reviews that find a threshold for announcing one: rarely found thresholds are too often wrong."""
 
 
 @dataclass(frozen=True)
 class AcceptanceOdds:
-    """Outcome probabilities of a review, by simulation."""
+    """Probabilities of a review's outcomes, by simulation."""
 
     found: float
-    """Reviews that find a threshold."""
+    """Share of reviews that find a threshold."""
     broken: float
-    """Reviews that announce one that does not hold, of all."""
+    """Share of all reviews that find a threshold at which the true wrong share exceeds the limit."""
     broken_announced: float | None
-    """The same as a share of reviews that announce one; None if none does."""
+    """The same, as a share of the reviews that find a threshold; None if no review does."""
 
     @property
     def enough(self) -> bool:
-        """Return whether a threshold may be announced."""
+        """Return whether reviews find a threshold often enough to announce one."""
         return self.found >= FOUND
 
     def to_json(self) -> dict[str, Json]:
@@ -120,7 +120,11 @@ def odds(
     seed: int = 0,
     reviews: int = REVIEWS,
 ) -> AcceptanceOdds:
-    """Return the outcome probabilities; strata are strictest first, `rates` are their anticipated wrong shares."""
+    """Return the outcome probabilities of a planned review.
+
+    The strata are listed from the highest sum of grades down: `sizes` are their pairs, `rates` their anticipated wrong
+    shares, and `answered` their planned answers.
+    """
     size, drawn = (np.array(counts, dtype=np.float64) for counts in (sizes, answered))
     bad: Floats = np.rint(size * np.array(rates))
     good, evil, read = (counts.astype(np.int64) for counts in (size - bad, bad, drawn))
@@ -141,10 +145,10 @@ def odds(
 
 
 def upper_bounds(size: Floats, answered: Floats, hits: Floats, confidence: float) -> Floats:
-    """Return one-sided upper bounds of the wrong share, cumulative over strata, strictest first; one row per review.
+    """Return one-sided upper bounds of the wrong share at or above each stratum (highest sum first); a row per review.
 
-    The interval is that of `sample_estimates.share`, vectorised over reviews: Wilson's with the effective
-    number of answers of the smoothed strata.
+    The interval is that of `sample_estimates.share`, vectorised over reviews: Wilson's with the effective number of
+    answers of the smoothed strata.
     """
     pairs = np.cumsum(size)
     raw_share = np.cumsum(size * hits / answered, axis=1) / pairs

@@ -1,12 +1,12 @@
 """Inter-rater agreement: Cohen's and Fleiss' kappa, Krippendorff's alpha, Gwet's AC1, from integer codes or counts.
 
 A matrix of codes is items x raters: whole numbers from 0 to categories - 1 in the order of the scale, and -1 or None
-for a missing rating. Ratings become a tally, a tally becomes sums (`curate.stats.tally`), and every statistic is a
-function of sums. Sums of many clusters or bootstrap samples may be stacked in leading axes; a statistic keeps those
-axes and gives NaN where it is not defined, which `scalar` turns into None.
+for a missing rating. `curate.stats.tally` turns ratings into a tally and a tally into sums; every statistic is a
+function of sums. Sums of several clusters or bootstrap samples may be stacked in leading axes. A statistic keeps these
+axes and is NaN where it is not defined; `scalar` turns NaN into None.
 
-Kappa and alpha are not defined where the items with two ratings or more use one category only; percent agreement and
-AC1 are 1 there. Without any such item nothing but prevalence is defined.
+Kappa and alpha are not defined if the items with two or more ratings use one category only; percent agreement and AC1
+are 1 then. Without such items, only the prevalence is defined.
 """
 
 from collections.abc import Sequence
@@ -33,19 +33,19 @@ class Agreement:
 
     items: int
     under_two: int
-    """Items with fewer than two ratings; they count in the prevalence alone."""
+    """Items with fewer than two ratings; only the prevalence includes them."""
     unanimous: int
-    """Items with two ratings or more, all of them equal."""
+    """Items with two or more ratings, all of them equal."""
     estimator: Estimator
     """How kappa treats missing ratings; `complete` if all rated items have the same number of them, two or more."""
     one_category: bool
-    """Items with two ratings or more use one category only: every figure that is defined is then 1."""
+    """Whether items with two or more ratings use one category only; all defined figures are then 1."""
     percent: float | None
     fleiss: float | None
     chance: float | None
     """Chance agreement of Fleiss' kappa."""
     z: float | None
-    """Fleiss' kappa over its standard error if raters only guess; None if ratings are missing."""
+    """Fleiss' kappa over its standard error under random ratings; None if ratings are missing."""
     randolph: float | None
     alpha_nominal: float | None
     alpha_ordinal: float | None
@@ -54,9 +54,12 @@ class Agreement:
     ac2_linear: float | None
     ac2_quadratic: float | None
     prevalence: tuple[float | None, ...]
-    """Share of each category: the mean over rated items of its share of an item's ratings."""
+    """Share of each category: the mean, over rated items, of the category's share of the item's ratings."""
     specific: tuple[float | None, ...]
-    """Chance that a second rating of an item is in a category if a first one is; None for a category without pairs."""
+    """Probability that a second rating is in a category given that a first is.
+
+    None for a category without rating pairs.
+    """
 
 
 def measure(codes: Codes, categories: int, missing: Missing = "gwet") -> Agreement:
@@ -67,7 +70,8 @@ def measure(codes: Codes, categories: int, missing: Missing = "gwet") -> Agreeme
 def summary(ratings: Tally, missing: Missing = "gwet", steps: Steps | None = None) -> Agreement:
     """Return the agreement in a tally; Fleiss' kappa of complete ratings comes from statsmodels.
 
-    `steps` are the positions of the categories, 0, 1, 2 ... if None; weights and the interval alpha use them.
+    `steps` are the positions of the categories on the scale (default 0, 1, 2 ...), used by weights and the interval
+    alpha.
     """
     sums, rows, times = ratings.sums(), ratings.patterns, ratings.times()
     totals = rows.sum(axis=1)
@@ -96,39 +100,42 @@ def summary(ratings: Tally, missing: Missing = "gwet", steps: Steps | None = Non
 
 
 def scalar(figure: npt.ArrayLike) -> float | None:
-    """Return a single figure as a float, or None where it is not defined (NaN)."""
+    """Return a single figure as a float; None if it is NaN (not defined)."""
     number = float(np.asarray(figure))
     return None if np.isnan(number) else number
 
 
 def percent(sums: Sums) -> Floats:
-    """Percent agreement, 0 to 1: the mean over paired items of the share of rater pairs that agree (P-bar)."""
+    """Return percent agreement (P-bar), 0 to 1: the mean share of agreeing rater pairs over items with two or more."""
     return divided(np.trace(sums.pairs, axis1=-2, axis2=-1), sums.paired)
 
 
 def prevalence(sums: Sums) -> Floats:
-    """Share of each category: the mean over rated items of its share of an item's ratings; shape (..., categories)."""
+    """Return the mean share of each category in an item's ratings, over rated items; shape (..., categories)."""
     return divided(sums.share, sums.rated[..., None])
 
 
 def chance(sums: Sums, missing: Missing = "gwet") -> Floats:
-    """Agreement that Fleiss' kappa expects by chance, 0 to 1, by one of the two estimators of `fleiss`."""
+    """Return the chance agreement in Fleiss' kappa, 0 to 1, by one of the two estimators of `fleiss`."""
     pooled = divided(sums.counts, sums.counts.sum(axis=-1, keepdims=True))
     shares = prevalence(sums) if missing == "gwet" else pooled
     return np.asarray((shares**2).sum(axis=-1))
 
 
 def fleiss(sums: Sums, missing: Missing = "gwet") -> Floats:
-    """Fleiss' kappa (1971), by one of two estimators where ratings are missing.
+    """Return Fleiss' kappa (1971), with one of two estimators of chance agreement if ratings are missing.
 
-    `gwet` (Gwet 2014) takes the chance agreement from the prevalence over all rated items, those with one rating too;
-    `drop` pools the ratings of the items with two or more. On complete ratings both equal Fleiss' kappa.
+    `gwet` (Gwet 2014) computes it from the prevalence over all rated items, including those with one rating. `drop`
+    pools the ratings of items with two or more. Both equal Fleiss' kappa if no ratings are missing.
     """
     return _unless_one_category(sums, _beyond_chance(percent(sums), chance(sums, missing)))
 
 
 def fleiss_z(sums: Sums) -> Floats:
-    """Fleiss' kappa over its standard error if raters only guess (Fleiss, Nee and Landis 1979), of complete ratings."""
+    """Return z: Fleiss' kappa over its standard error under random ratings (Fleiss, Nee and Landis 1979).
+
+    The ratings must be complete.
+    """
     shares, ratings = prevalence(sums), sums.counts.sum(axis=-1)
     ratings_per_item = divided(ratings, sums.paired)
     complement = 1 - shares
@@ -138,12 +145,12 @@ def fleiss_z(sums: Sums) -> Floats:
 
 
 def randolph(sums: Sums) -> Floats:
-    """Randolph's kappa (2005), chance = 1 / categories: 1 if all raters use one of several categories."""
+    """Return Randolph's kappa (2005), with chance agreement 1 / categories."""
     return _beyond_chance(percent(sums), np.full(sums.paired.shape, 1 / sums.share.shape[-1]))
 
 
 def ac(sums: Sums, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
-    """Gwet's AC1 (2008), or AC2 with linear or quadratic weights; chance comes from the prevalence."""
+    """Return Gwet's AC1 (2008), or AC2 with linear or quadratic weights; chance agreement comes from the prevalence."""
     weights = 1 - _cost(scheme, sums.share.shape[-1], steps)
     shares = prevalence(sums)
     spread = weights.sum() / max(len(weights) * (len(weights) - 1), 1)
@@ -152,9 +159,9 @@ def ac(sums: Sums, scheme: Scheme = "nominal", steps: Steps | None = None) -> Fl
 
 
 def alpha(sums: Sums, level: Level = "nominal", steps: Steps | None = None) -> Floats:
-    """Krippendorff's alpha (2011): 1 is perfect, 0 is chance, below 0 is worse; single ratings are left out.
+    """Return Krippendorff's alpha (2011): 1 is perfect, 0 is chance, below 0 is worse; single ratings are excluded.
 
-    Disagreement grows with the square of a distance: `ordinal` in ranks of the pooled ratings, `interval` in steps.
+    Disagreement is a squared distance: of `ordinal` in ranks of the pooled ratings, of `interval` in `steps`.
     """
     cost = _squared_distance(sums.counts, level, steps)
     observed = (sums.coincidence * cost).sum(axis=(-2, -1))
@@ -163,7 +170,7 @@ def alpha(sums: Sums, level: Level = "nominal", steps: Steps | None = None) -> F
 
 
 def cohen(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
-    """Cohen's kappa of two raters (1960), weighted (1968) if linear or quadratic; NaN if both use one category only."""
+    """Return Cohen's kappa of two raters (1960), or weighted kappa (1968); NaN if both use the same single category."""
     table, cost = ratings.table, _cost(scheme, ratings.table.shape[-1], steps)
     by_chance = table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :]
     observed = (table * cost).sum(axis=(-2, -1)) * table.sum(axis=(-2, -1))
@@ -171,7 +178,7 @@ def cohen(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = N
 
 
 def cohen_error(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
-    """Return the standard error of Cohen's kappa by the delta method, for independent items, not pairs of one query."""
+    """Return the standard error of Cohen's kappa by the delta method; it assumes independent items."""
     total = ratings.table.sum(axis=(-2, -1))
     slope = cohen_slope(ratings, scheme, steps)
     mean = divided((ratings.table * slope).sum(axis=(-2, -1)), total)
@@ -179,7 +186,7 @@ def cohen_error(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | No
 
 
 def cohen_slope(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
-    """Return the derivative of Cohen's kappa by the count in every cell; shape (..., categories, categories)."""
+    """Return the derivative of Cohen's kappa with respect to each cell's count; shape (..., categories, categories)."""
     table, cost = ratings.table, _cost(scheme, ratings.table.shape[-1], steps)
     rows, columns = table.sum(axis=-1) @ cost, table.sum(axis=-2) @ cost
     total = table.sum(axis=(-2, -1))[..., None, None]
@@ -190,15 +197,16 @@ def cohen_slope(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | No
 
 
 def specific(sums: Sums) -> Floats:
-    """Specific agreement: share of rater pairs with both in c among those with one in c; shape (..., categories).
+    """Return the specific agreement of each category, shape (..., categories).
 
-    Every paired item weighs the same, however many ratings it has; NaN for a category without such pairs.
+    It is the probability that a second rating of an item is in the category given that a first one is. Every item with
+    two or more ratings has the same weight. NaN for a category without rating pairs.
     """
     return divided(np.diagonal(sums.pairs, axis1=-2, axis2=-1), sums.pairs.sum(axis=-1))
 
 
 def _squared_distance(counts: Floats, level: Level, steps: Steps | None) -> Floats:
-    """Return Krippendorff's squared distance of two categories; a common factor does not matter to alpha."""
+    """Return the squared distance of each two categories (Krippendorff); a common factor does not change alpha."""
     if level == "ordinal":
         middle = np.cumsum(counts, axis=-1) - counts / 2
         return (middle[..., :, None] - middle[..., None, :]) ** 2
@@ -216,7 +224,7 @@ def _cost(scheme: Scheme, categories: int, steps: Steps | None) -> Floats:
 
 
 def _fleiss_complete(ratings: Tally) -> float | None:
-    """Return Fleiss' kappa by statsmodels; all rated items have the same number of ratings, two or more."""
+    """Return Fleiss' kappa by statsmodels; all rated items must have the same number of ratings, two or more."""
     from statsmodels.stats.inter_rater import fleiss_kappa
 
     if np.isnan(_unless_one_category(ratings.sums(), np.zeros(()))):

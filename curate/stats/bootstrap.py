@@ -1,4 +1,4 @@
-"""Cluster bootstrap: percentile intervals that resample queries, because the pairs of one query are not independent."""
+"""Cluster bootstrap: percentile intervals from resampled queries, since pairs of one query are not independent."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from curate.core.errors import ConfigError
 from curate.stats.tally import Floats, Ints
 
 FEW = 50
-"""With fewer clusters a percentile interval is too narrow to be trusted, and is shown with a warning."""
+"""Minimum number of clusters for a reliable percentile interval; with fewer it is too narrow and gets a warning."""
 DIGITS = 6
-"""Decimals of rounded figures, so that a last bit cannot make two runs differ."""
+"""Number of decimals of rounded figures, so that floating-point error does not make two runs differ."""
 BLOCK = 1 << 22
-"""Weights drawn at once, 8 bytes each: bounds memory, changes no result."""
+"""Number of resampling weights drawn at once (8 bytes each); limits memory and changes no result."""
 
 
 class Additive(Protocol):
-    """Sums stacked by cluster, such as `Sums` and `Crosstab`."""
+    """Sums stacked by cluster along the first axis, such as `Sums` and `Crosstab`."""
 
     def __len__(self) -> int:
         """Return the number of clusters."""
@@ -35,7 +35,7 @@ Clusters = TypeVar("Clusters", bound=Additive)
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure with its 95 % percentile interval; None where it is not defined."""
+    """A figure with its percentile interval (95 % by default); None where it is not defined."""
 
     value: float | None
     low: float | None = None
@@ -48,7 +48,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Interval:
-    """A percentile interval; with fewer than `FEW` clusters it is too narrow."""
+    """A percentile interval of a cluster bootstrap."""
 
     low: float
     high: float
@@ -56,7 +56,7 @@ class Interval:
     clusters: int
     replicates: int
     undefined: int
-    """Replicates without a defined statistic; they are left out of the percentiles."""
+    """Number of replicates in which the statistic is not defined; the percentiles omit them."""
 
 
 def interval(
@@ -85,9 +85,9 @@ def intervals(
     alike: Ints | None = None,
     drawn: Callable[[int], None] = lambda _replicates: None,
 ) -> dict[str, Interval | None]:
-    """Return the interval of every statistic, as `interval` does, from the same samples.
+    """Return the interval of every statistic as `interval` does, all from the same resamples.
 
-    `alike` is the number of equal clusters that each entry of `clusters` stands for, 1 if None. `drawn` is called with
+    `alike` is the number of equal clusters that each entry of `clusters` represents; 1 if None. `drawn` is called with
     the number of replicates completed so far.
     """
     if replicates < 1 or not 0 < level < 1:
@@ -118,11 +118,11 @@ def measured(
     replicates: int = 1000,
     level: float = 0.95,
 ) -> list[Figure]:
-    """Return the figures of a statistic of sums over queries, each with its interval.
+    """Return the figures that a statistic computes from sums over queries, each with its interval.
 
-    `sums` has one row per query. `statistic` maps sums, shape (..., columns), to figures, shape (..., figures), NaN
-    where one is not defined. Replicates in which a figure is not defined are left out of its percentiles; there is no
-    interval for fewer than two queries. The same seed gives the same samples.
+    `sums` has one row per query. `statistic` maps sums of shape (..., columns) to figures of shape (..., figures), NaN
+    where not defined. The percentiles of a figure omit replicates in which it is not defined. No interval for fewer
+    than two queries. The same seed gives the same resamples.
     """
     figures = np.asarray(statistic(sums.sum(axis=0)), dtype=np.float64)
     if len(sums) < 2:
@@ -137,9 +137,9 @@ def measured(
 
 
 def from_replicates(value: float, drawn: Floats, clusters: int, level: float = 0.95) -> Figure:
-    """Return a figure with percentiles of its replicates, without those in which it is not defined.
+    """Return a figure with percentiles of its bootstrap replicates, excluding those that are NaN.
 
-    There is no interval where all replicates are equal: equal queries give no information on other ones.
+    No interval if all replicates are equal, because equal queries give no information on others.
     """
     bounds = None if np.isnan(value) or clusters < 2 else _percentiles(drawn, level, clusters)
     if bounds and bounds.high - bounds.low < 10**-DIGITS:
@@ -171,10 +171,10 @@ def _percentiles(figures: Floats, level: float, clusters: int) -> Interval | Non
 
 
 def resamples(clusters: int | Ints, replicates: int, seed: int) -> Iterator[Floats]:
-    """Yield blocks of counts: how often each cluster is drawn per replicate; shape (replicates of the block, clusters).
+    """Yield blocks of resampling counts: how often each replicate draws each cluster; shape (replicates, clusters).
 
     Every replicate draws as many clusters as there are, with replacement. `clusters` is their number, or an array with
-    the number of equal clusters of each entry; rows add up to it, or to its sum.
+    the number of equal clusters that each entry represents; each row adds up to the total number of clusters.
     """
     random = np.random.default_rng(seed)
     alike = np.ones(clusters, dtype=np.int64) if isinstance(clusters, int) else clusters

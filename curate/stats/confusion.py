@@ -1,4 +1,4 @@
-"""Statistics of classifiers on resampled texts: macro-F1, and the area under the ROC curve."""
+"""Statistics of classifiers on resampled texts: macro-F1, and the area under the ROC curve (AUROC)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,11 +10,7 @@ from curate.stats.tally import Floats, Ints
 
 
 def confusions(labels: Ints, predicted: Sequence[Ints], classes: int) -> Floats:
-    """Return sums for `macro_f1`, one row per text: label, and per classifier its prediction and whether it is right.
-
-    Shape (texts, 1 + classes x (1 + 2 x classifiers)); the first column is the number of classes over that of texts.
-    Labels and predictions are whole numbers from 0, below `classes`.
-    """
+    """Return the input of `macro_f1`, a row per text: one-hot labels; per classifier, all and correct predictions."""
     truth = np.eye(classes)[labels]
     blocks = [truth]
     for of_classifier in predicted:
@@ -25,9 +21,10 @@ def confusions(labels: Ints, predicted: Sequence[Ints], classes: int) -> Floats:
 
 
 def macro_f1(sums: Floats) -> Floats:
-    """Return macro-F1, averaged over classifiers, of summed `confusions`, shape (..., columns); NaN without a text.
+    """Return the macro-F1, averaged over classifiers, from sums of `confusions`, shape (..., columns).
 
-    As in scikit-learn, a class that is neither a label nor predicted does not count, one never predicted has 0.
+    NaN without texts. As in scikit-learn, a class that is neither a label nor predicted does not count, and one never
+    predicted has F1 0.
     """
     classes = round(float(np.max(sums[..., 0])))
     columns = sums[..., 1:].reshape(*sums.shape[:-1], -1, classes)
@@ -40,14 +37,14 @@ def macro_f1(sums: Floats) -> Floats:
 # Area under the ROC curve of weighted texts: the macro mean over labels, one against the rest.
 
 CELLS = 1 << 22
-"""Weights per block: bounds memory."""
+"""Number of weights per block; limits memory."""
 
 
 def macro_auroc(scores: Floats, labels: Ints, weights: Floats) -> Floats:
-    """Return the macro AUROC for every row of weights, over labels with positives and negatives; NaN without any.
+    """Return the macro AUROC per row of weights, over labels with positives and negatives; NaN if there is none.
 
-    `scores` has the shape (texts, labels); `weights` are the counts of the texts, shape (replicates, texts). Of two
-    labels only the first is measured, since their scores mirror each other.
+    `scores` has the shape (texts, labels). `weights` are the counts of the texts, shape (replicates, texts). With two
+    labels only the first is measured, because the scores of the second mirror it.
     """
     columns = range(scores.shape[1] if scores.shape[1] > 2 else 1)
     return mean_of_defined(np.stack([auroc(scores[:, column], labels == column, weights) for column in columns]))
@@ -59,9 +56,10 @@ def mean_of_defined(figures: Floats) -> Floats:
 
 
 def auroc(scores: Floats, positive: npt.NDArray[np.bool_], weights: Floats) -> Floats:
-    """Return for every row of weights the share of pairs in which the positive scores higher; ties count a half.
+    """Return the AUROC per row of weights.
 
-    The statistic of Mann and Whitney: a positive's share of the negatives below it, from sums over the sorted scores.
+    It is the share of (positive, negative) pairs in which the positive scores higher, with ties as 1/2 (Mann-Whitney
+    statistic), computed from sums over the sorted scores.
     """
     order = np.argsort(scores, kind="stable")
     starts = np.flatnonzero(np.diff(scores[order], prepend=np.nan) != 0)

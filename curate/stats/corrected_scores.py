@@ -1,10 +1,11 @@
-"""Scores of systems, corrected by answers of assessors to a stratified sample of their top tens.
+"""Scores of systems, corrected by assessors' answers on a stratified sample of the systems' top ten documents.
 
-Precision at 10 and discounted gain at 10 over its ideal of ten (4.5436) are sums of fixed weights over relevant pairs,
-so that a difference estimator (Cochran 1977, chapter 7; Särndal, Swensson & Wretman 1992) has no bias, however good the
-panel is: score = sum(w f) + sum over answers of w (y - f) / p, where w is a pair's weight, f the share of relevant
-answers in its stratum, y an answer (1 or 0), and p the answered share of the stratum. nDCG and average precision divide
-by the number of all relevant pairs, which is unknown, so they are not corrected.
+Precision at 10, and discounted gain at 10 over the ideal gain of ten relevant documents (4.5436), are sums of fixed
+weights over relevant pairs. A difference estimator (Cochran 1977, chapter 7; Särndal, Swensson & Wretman 1992) is
+therefore unbiased for any quality of the panel: score = sum(w f) + sum over answers of w (y - f) / p. Here w is a
+pair's weight, f the share of relevant answers in its stratum, y an answer (1 or 0), and p the answered share of the
+stratum. nDCG and average precision divide by the number of all relevant pairs, which is unknown, so they are not
+corrected.
 """
 
 import math
@@ -21,11 +22,11 @@ from curate.stats.tally import Floats, Ints
 DEPTH = 10
 LEVEL = 0.95
 FEW = 5
-"""With fewer answers in a stratum its interval is known to be too narrow."""
+"""Minimum number of answers per stratum; with fewer its interval is known to be too narrow."""
 SMALL = 72
-"""With fewer answers in all, t intervals: normal ones fell to 0.92 coverage with 50 or 60 answers, not with 72."""
+"""Number of answers in total below which t intervals are used: normal ones had 0.92 coverage at 50 or 60 answers."""
 PLACED = 1.02
-"""The interval that allows for the ranks of relevant pairs counts if it is this many times as wide; less is noise."""
+"""Minimum ratio of the `placed` interval to the `plain` one (see `_Spread`) for using it; a smaller excess is noise."""
 _DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))
 WEIGHTS: Mapping[str, Floats] = {
     "precision_at_10": np.full(DEPTH, 1 / DEPTH),
@@ -36,7 +37,7 @@ WEIGHTS: Mapping[str, Floats] = {
 
 @dataclass(frozen=True)
 class Frame:
-    """The pairs in the top tens of some systems, and the answers to a random sample of every stratum."""
+    """The pairs in the top tens of some systems, and assessors' answers to a random sample of every stratum."""
 
     query: Ints
     """Number of each pair's query, from 0; shape (pairs,)."""
@@ -45,7 +46,7 @@ class Frame:
     answers: Ints
     """1 relevant, 0 not relevant, -1 no answer; shape (pairs,)."""
     queries: int
-    """Number of queries that a score averages over, with those without a pair."""
+    """Number of queries over which a score averages, including queries without a pair."""
 
     def __post_init__(self) -> None:
         unread = sorted({*self.stratum.tolist()} - {*self.stratum[self.answers >= 0].tolist()})
@@ -58,27 +59,27 @@ class Frame:
 
 @dataclass(frozen=True)
 class CorrectedScore:
-    """A score, or a difference of two, with the half widths of its intervals."""
+    """A score, or a difference of two scores, with the half widths of its intervals."""
 
     value: float
     half: float
-    """Half width for this set of queries; 0 if all pairs were answered."""
+    """Half width for these queries; 0 if all pairs were answered."""
     new_queries: float | None
-    """Half width for other queries of this kind, never below `half`; None for fewer than two queries."""
+    """Half width for other queries from the same population, never below `half`; None for fewer than two queries."""
 
 
 def weights(ranks: Ints, measure: str, queries: int) -> Floats:
-    """Return what each pair adds to a mean score if it is relevant; `ranks` from 1, 0 outside of the top ten."""
+    """Return each pair's contribution to a mean score if it is relevant; `ranks` from 1, 0 outside the top ten."""
     table = np.concatenate([[0.0], WEIGHTS[measure]])
     return np.asarray(table[np.where(ranks > DEPTH, 0, ranks)] / queries)
 
 
 def corrected(frame: Frame, weight: Floats, level: float = LEVEL) -> CorrectedScore:
-    """Return the corrected sum of weights of relevant pairs, shape of `weight` (pairs,), with its half widths.
+    """Return the corrected score, sum of `weight` (shape (pairs,)) over relevant pairs, with its half widths.
 
-    The half width for this set of queries is that of `_Spread`. The one for new queries is from the variance of
-    per-query terms, by t with queries - 1 degrees of freedom; never below the other, for the sampling variance is a
-    part of it, though few queries, or answers that are nearly all equal, can make the estimate smaller.
+    The half width for these queries is that of `_Spread`. The half width for new queries is a t interval of the
+    per-query terms with queries - 1 degrees of freedom. It is never below the former: it includes the sampling
+    variance, although few queries, or answers that are nearly all equal, can make its estimate smaller.
     """
     spread = _Spread(frame, weight)
     expected = spread.rate[frame.stratum]
@@ -92,11 +93,12 @@ def corrected(frame: Frame, weight: Floats, level: float = LEVEL) -> CorrectedSc
 class _Spread:
     """Variance of a corrected score around the score with all pairs answered.
 
-    The variance of a stratum of N pairs with n answers, x of them relevant, is N (1 - n/N) / n x N / (N - 1) x
-    sum(w^2) p (1 - p) with p = (x + 1/2) / (n + 1) and the sum over all its pairs (`plain`): the sample variance of
-    the terms fell to 0.90 coverage at 50 answers. That supposes that relevant pairs weigh as much as others of their
-    stratum. Where models rank them higher, p (1 - p) is too small for p < 1/2, and (1 - p)^2 q + p^2 (1 - q) is right
-    (`placed`), q the relevant pairs' share of sum(w^2), smoothed by one pair of mean weight at p.
+    The variance of a stratum of N pairs with n answers, x of them relevant, is N (1 - n/N) / n x N / (N - 1) x sum(w^2)
+    p (1 - p) with p = (x + 1/2) / (n + 1) and the sum over all its pairs (`plain`). The sample variance of the terms is
+    not used: its intervals had 0.90 coverage at 50 answers. `plain` assumes that relevant pairs have the same weights
+    as others of their stratum. If models rank them higher, p (1 - p) is too small for p < 1/2, and the correct factor
+    is (1 - p)^2 q + p^2 (1 - q) (`placed`). Here q is the relevant pairs' share of sum(w^2), smoothed by one pair of
+    mean weight at p.
     """
 
     def __init__(self, frame: Frame, weight: Floats) -> None:
@@ -117,7 +119,10 @@ class _Spread:
         self.placed: Floats = factor * ((1 - p) ** 2 * q + p**2 * (1 - q))
 
     def half(self, level: float) -> float:
-        """Return the half width of the interval; below `SMALL` answers by t, with the larger variance per stratum."""
+        """Return the half width of the interval.
+
+        Below `SMALL` answers a t interval with the larger variance per stratum.
+        """
         tail = (1 + level) / 2
         if self.answered.sum() >= SMALL:
             plain, placed = (math.sqrt(variances.sum()) for variances in (self.plain, self.placed))
@@ -133,10 +138,10 @@ class _Spread:
 
 
 def nonresponse(frame: Frame, weight: Floats, drawn: Floats) -> tuple[float, float] | None:
-    """Return how a corrected score would change if no drawn pair without an answer were relevant, and if all were.
+    """Return the changes of a corrected score if none, and if all, of the drawn but unanswered pairs were relevant.
 
-    `drawn` are the pairs drawn per stratum. None if all are answered. The two bound the nonresponse bias, which the
-    interval does not cover.
+    `drawn` is the number of pairs drawn per stratum. None if all are answered. The two changes bound the nonresponse
+    bias, which the interval does not cover.
     """
     is_answered = frame.answers >= 0
     answered = np.bincount(frame.stratum[is_answered], minlength=len(drawn)).astype(float)
@@ -150,19 +155,22 @@ def nonresponse(frame: Frame, weight: Floats, drawn: Floats) -> tuple[float, flo
 
 @dataclass(frozen=True)
 class AnticipatedScore:
-    """Half widths to expect of a sample of a frame, given a guess of the share of relevant pairs."""
+    """Expected half widths of a score for a planned sample of a frame, given anticipated shares of relevant pairs."""
 
     frame: Frame
     weight: Floats
     guess: Floats
-    """Share of relevant pairs by stratum."""
+    """Anticipated share of relevant pairs per stratum."""
 
     def half(self, drawn: Floats, level: float = LEVEL) -> float:
-        """Return the half width for this set of queries with `drawn` answers per stratum."""
+        """Return the half width for these queries, with `drawn` answers per stratum."""
         return NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(self._sampled(drawn))
 
     def new_queries(self, drawn: Floats, level: float = LEVEL) -> float | None:
-        """Return the half width for other queries, whose variance is that between queries plus the sample's."""
+        """Return the half width for other queries; None for fewer than two queries.
+
+        Its variance is that between queries plus the sampling variance.
+        """
         if (quantile := _student(self.frame.queries, level)) is None:
             return None
         return quantile * math.sqrt(self._between + self._sampled(drawn))

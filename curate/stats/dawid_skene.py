@@ -1,12 +1,4 @@
-"""The Dawid-Skene model (1979): the class of each item and the confusion matrix of each rater, from ratings alone.
-
-Every item has one true category; given it, raters err independently, each by a confusion matrix of its own. EM climbs
-to a maximum of the likelihood, starting from each category's share of an item's ratings.
-
-Independence is the weak point: raters who copy one another, or models that share errors, count as independent, outvote
-a better rater, and are then estimated as accurate. The model needs three raters or more: with two it has more
-parameters than their table has cells.
-"""
+"""The Dawid-Skene model (1979): items' true categories and raters' confusion matrices, estimated from ratings."""
 
 from dataclasses import dataclass
 
@@ -22,26 +14,26 @@ LEAST = 3
 
 @dataclass(frozen=True)
 class Fit:
-    """Result of EM; rows of categories that no item has are NaN."""
+    """Result of EM. Rows of `confusion` for a category that no item has are NaN."""
 
     prevalence: Floats
-    """Share of the items that are of each category; shape (categories,)."""
+    """Share of the items in each category; shape (categories,)."""
     confusion: Floats
-    """Chance of each rating (column) given the true category (row); shape (raters, categories, categories)."""
+    """Probability of each rating (column) given the true category (row); shape (raters, categories, categories)."""
     posterior: Floats
-    """Chance that an item is of each category; NaN for an item without ratings; shape (items, categories)."""
+    """Probability that an item is in each category; NaN for an item without ratings; shape (items, categories)."""
     likelihood: float
-    """Logarithm of the likelihood of all ratings; it grows with every iteration."""
+    """Log likelihood of all ratings; it never decreases between iterations."""
     iterations: int
     converged: bool
     """Whether the likelihood stopped growing within the allowed iterations."""
 
 
 def fit(codes: Codes, categories: int, *, iterations: int = 5000, tolerance: float = 1e-12) -> Fit:
-    """Return the model of a matrix of codes, items x raters, -1 or None for a missing rating.
+    """Return the model fitted to a matrix of codes, items x raters, with -1 or None for a missing rating.
 
-    Equal items are counted once, so the time grows with the number of distinct rating patterns. EM ends when the log
-    likelihood grows by less than `tolerance` of itself. DataError for fewer than three raters.
+    Equal items are counted once, so the time grows with the number of distinct rating patterns. EM ends when the
+    relative increase of the log likelihood is below `tolerance`. DataError for fewer than three raters.
     """
     patterns, which = distinct(codes, categories)
     if patterns.shape[1] < LEAST:
@@ -65,7 +57,7 @@ def fit(codes: Codes, categories: int, *, iterations: int = 5000, tolerance: flo
 
 
 def _parameters(one_hot: Floats, times: Floats, posterior: Floats) -> tuple[Floats, Floats]:
-    """Return prevalence and confusion matrices of the greatest likelihood, given the posterior (M step)."""
+    """Return the maximum-likelihood prevalence and confusion matrices, given the posterior (M step)."""
     mass = posterior * times[:, None]
     counts = np.einsum("pt,prc->rtc", mass, one_hot)
     return divided(mass.sum(axis=0), mass.sum()), divided(counts, counts.sum(axis=2, keepdims=True))
@@ -84,7 +76,10 @@ def _expected(one_hot: Floats, times: Floats, prevalence: Floats, confusion: Flo
 
 
 def _log_chances(one_hot: Floats, log_confusion: Floats) -> Floats:
-    """Return the log chance of each pattern given each category, missing ratings left out; (patterns, categories)."""
+    """Return the log probability of each pattern given each category, shape (patterns, categories).
+
+    Missing ratings are ignored.
+    """
     log_chances = np.zeros((len(one_hot), log_confusion.shape[1]))
     for rater, log_matrix in enumerate(log_confusion):
         rows = one_hot[:, rater].any(axis=1)

@@ -1,4 +1,4 @@
-"""Indicators of query difficulty: tokens shared with the positives, best BM25 rank of a positive, length."""
+"""Indicators of query difficulty: share of query tokens in positives, best BM25 rank of a positive, query length."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,49 +10,49 @@ import polars as pl
 from curate.stats.bootstrap import Figure, averages
 
 RANKS = (1, 10, 100)
-"""Last ranks of the bands; deeper ranks are one more band, and queries without a rank another."""
+"""Last rank of each band; deeper ranks form one more band, and queries without a rank another."""
 NAMES = ("1", "2-10", "11-100", "below 100", "not found")
 """Names of all bands, easiest first."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Indicators of one query."""
+    """Difficulty indicators of one query."""
 
     query_id: str
     length: int
-    """Code points."""
+    """Length in code points."""
     tokens: int
-    """Different tokens."""
+    """Number of distinct tokens."""
     positives: int
     overlap: float | None
-    """Largest share of the query's tokens in one of its positives, 0 to 1; None if the query has no token."""
+    """Largest share of the query's tokens in one positive, 0 to 1; None if the query has no token."""
     overlap_mean: float | None
-    """The same share, averaged over its positives."""
+    """Mean over the positives of the share of the query's tokens in each."""
     rank: int | None
     """Best BM25 rank of a positive; None if none is within the search depth."""
 
 
 @dataclass(frozen=True)
 class QueryGroup:
-    """Means over a group of queries."""
+    """Mean indicators over a group of queries."""
 
     name: str
     queries: int
     share: float
-    """Of all measured queries, 0 to 1."""
+    """Share of all measured queries, 0 to 1."""
     overlap: Figure
     overlap_mean: Figure
     length: Figure
-    """Means over the queries; intervals resample them."""
+    """Mean length in code points; the intervals of all three means resample queries."""
     median_rank: float | None
-    """Of the best BM25 ranks, with missing ones last; None if the median is missing."""
+    """Median of the best BM25 ranks, with missing ranks last; None if the median is missing."""
     found: int
     """Number of queries with a BM25 rank."""
 
 
 def overlap(query: frozenset[str], passage: frozenset[str]) -> float | None:
-    """Return the share of a query's tokens that a passage holds; None for a query without tokens."""
+    """Return the share of a query's tokens that occur in a passage, 0 to 1; None for a query without tokens."""
     return len(query & passage) / len(query) if query else None
 
 
@@ -73,25 +73,28 @@ def measure(
 
 
 def best_ranks(rankings: pl.DataFrame, qrels: pl.DataFrame) -> dict[str, int]:
-    """Return query -> best rank of its positives in `rankings` of one retriever; queries without one are left out."""
+    """Return query -> best rank of its positives in `rankings` of one retriever.
+
+    Queries without such a rank are omitted.
+    """
     hits = rankings.join(qrels, on=["query_id", "doc_id"], how="semi")
     return dict(hits.group_by("query_id").agg(pl.col("rank").min()).iter_rows())
 
 
 def by_rank(queries: Sequence[Measured], seed: int) -> list[QueryGroup]:
-    """Return a group per band of the best BM25 rank, without empty bands."""
+    """Return one group per band of the best BM25 rank; empty bands are omitted."""
     return grouped(queries, bands(queries), NAMES, seed)
 
 
 def bands(queries: Sequence[Measured]) -> dict[str, str]:
-    """Return query -> the name of the band of its best BM25 rank."""
+    """Return query -> name of the band of its best BM25 rank."""
     return {query.query_id: NAMES[_band(query.rank)] for query in queries}
 
 
 def grouped(
     queries: Sequence[Measured], group_of: Mapping[str, str], names: Sequence[str], seed: int
 ) -> list[QueryGroup]:
-    """Return the groups in the order of `names`, without empty ones; `group_of` maps query to group."""
+    """Return the groups in the order of `names`, without empty ones; `group_of` maps query to group name."""
     members = {name: [query for query in queries if group_of.get(query.query_id) == name] for name in names}
     total = sum(map(len, members.values()))
     return [group(name, group_queries, total, seed) for name, group_queries in members.items() if group_queries]

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 NICE = (1, 2, 5)
-"""Widths of bins are one of these times a power of ten."""
+"""Factors of bin widths: each width is one of these times a power of ten."""
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Count of the numbers from `low` to `high`, both included; `high` is None in an open last bin."""
+    """A histogram bin: count of the numbers from `low` to `high`, both included.
+
+    `high` is None for an open last bin.
+    """
 
     low: int
     high: int | None
@@ -28,7 +31,7 @@ class Spread:
     median: float | None
     mean: float | None
     p95: int | None
-    """95th percentile by nearest rank: the smallest number that at least 95 % of them do not exceed."""
+    """95th percentile by nearest rank: the smallest number such that at least 95 % of the numbers do not exceed it."""
     high: int | None
     bins: list[Bin]
 
@@ -54,7 +57,10 @@ def _nearest_rank(ordered: Sequence[int], share: float) -> int:
 
 
 def _bins(ordered: Sequence[int], most: int) -> list[Bin]:
-    """Return bins up to the 99th percentile, since one far outlier would put all others into one bin."""
+    """Return equal bins up to the 99th percentile and an open last one.
+
+    Equal bins up to the maximum would put nearly all numbers into one bin if there is a far outlier.
+    """
     low, top = ordered[0], _nearest_rank(ordered, 0.99)
     width = next(
         step

@@ -1,9 +1,4 @@
-"""Structure of embeddings: recall of neighbours and silhouettes, in blocks of bounded memory.
-
-Texts are sorted by group and by order within the group: a pair is a text and the next one of its group. A rank is 1 +
-the number of candidates that are strictly more similar; similarities closer than `NEAR` are equal, because the last
-bits of a matrix product depend on the position of a row. The number of ties is returned with the rank.
-"""
+"""Structure of embeddings: nearest-neighbour recall in groups of texts, and silhouettes, in bounded memory."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,30 +13,30 @@ from curate.stats.tally import Floats, Ints
 Matrix = npt.NDArray[np.float32]
 Told = Callable[[int], None]
 NEAR = 1e-6
-"""Tolerance of equal similarities of unit vectors in single precision."""
+"""Maximum difference of equal similarities, for unit vectors in single precision."""
 CELLS = 1 << 24
-"""Similarities per block: 64 MB."""
+"""Number of similarities per block: 64 MB."""
 PROTOCOLS = ("card", "card_own_out", "next", "group")
 
 
 @dataclass(frozen=True)
 class Chains:
-    """Groups of texts, and their order."""
+    """Groups of texts and positions within them, the input of `ranks`."""
 
     group: Ints
     """Number of each text's group, from 0, ascending; shape (texts,)."""
     ordered: npt.NDArray[np.bool_]
-    """Whether a text has a position in its group; those without come last and follow nothing."""
+    """Whether a text has a position in its group; texts without one come last in the group and are in no pair."""
 
     @cached_property
     def query(self) -> Ints:
-        """Return the texts with a next one, which is i + 1 for text i."""
+        """Return the indexes of texts that have a next one; the next one of text i is text i + 1."""
         same = self.group[:-1] == self.group[1:]
         return np.flatnonzero(same & self.ordered[:-1] & self.ordered[1:]).astype(np.int64)
 
     @cached_property
     def member(self) -> Ints:
-        """Return the texts of groups with several texts."""
+        """Return the indexes of texts in groups of several texts."""
         return np.flatnonzero(np.bincount(self.group)[self.group] > 1).astype(np.int64)
 
     @cached_property
@@ -51,40 +46,41 @@ class Chains:
 
     @cached_property
     def own(self) -> Ints:
-        """Return for every pair the index of its query's own text among the candidates of `card`; -1 if absent."""
+        """Return per pair the index of its query among the candidates of `card`; -1 if it is no candidate."""
         index = np.full(len(self.group), -1, dtype=np.int64)
         index[self.query + 1] = np.arange(len(self.query))
         return index[self.query]
 
     def ceiling(self, depth: int) -> float:
-        """Return the maximum recall of `card`: a query's own text, if it is a candidate, is always first."""
+        """Return the maximum recall of `card` at a depth: a query that is its own candidate always has rank 1."""
         return float(np.mean((self.own < 0) | (depth > 1)))
 
 
 @dataclass(frozen=True)
 class NeighbourRanks:
-    """Per query, the numbers of candidates above the relevant one and tied with it."""
+    """Per query, the numbers of candidates that are more similar than the relevant one, or tied with it."""
 
     query: Ints
-    """Texts used as queries."""
+    """Indexes of the texts used as queries."""
     above: Ints
     tied: Ints
 
     def hits(self, depth: int) -> Floats:
-        """Return 1 for each query whose rank is within the depth, else 0."""
+        """Return 1 for each query whose relevant candidate is within the depth, else 0; ties count as hits."""
         return (self.above < depth).astype(np.float64)
 
     def by_chance(self, depth: int) -> Floats:
-        """Return the probability of every query to be within the depth, if ties are in random order."""
+        """Return per query the probability that its relevant candidate is within the depth, if ties are random."""
         return np.clip((depth - self.above) / (self.tied + 1), 0.0, 1.0)
 
 
 def ranks(vectors: Matrix, chains: Chains, told: Told = lambda _done: None) -> dict[str, NeighbourRanks]:
-    """Return the ranks of every protocol; `told` gets the number of completed queries, of `queries(chains)`.
+    """Return protocol -> ranks; `told` gets the number of completed queries, of `queries(chains)`.
 
-    card: candidates are the next texts of all pairs, the query's own text among them if it is one. card_own_out: the
-    same without it. next: the same without the query's group, except its true next text. group: all texts but the
-    query's own, and the nearest of its group counts.
+    card: the candidates are the next texts of all pairs, including the query's own text if it is one; the relevant one
+    is the query's next text. card_own_out: the same without the query's own text. next: the same without the query's
+    group, except its next text. group: the candidates are all texts of other groups and the nearest text of the query's
+    own group, which is the relevant one.
     """
     pair_ranks = _ranks_of_pairs(vectors, chains, told)
     return {
@@ -124,7 +120,7 @@ def _ranks_of_groups(vectors: Matrix, chains: Chains, progress: Told) -> Neighbo
     above, tied = np.zeros((2, count), dtype=np.int64)
     groups = chains.group[members]
     first = members - np.arange(count)
-    """Index among all texts minus index among members: constant within a group."""
+    """Index among all texts minus index among `members`; constant within a group."""
     for start, end in _blocks(count, len(vectors)):
         similar = vectors[members[start:end]] @ vectors.T
         similar[np.arange(end - start), members[start:end]] = -np.inf
@@ -144,7 +140,7 @@ def _ranks_of_groups(vectors: Matrix, chains: Chains, progress: Told) -> Neighbo
 
 
 def _against(similar: Matrix, relevant: Matrix) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return which candidates are more similar than the relevant one of their row, and which are tied with it."""
+    """Return two masks of candidates: more similar than their row's relevant one, and tied with it."""
     line = relevant[:, None]
     above_it = similar > line + np.float32(NEAR)
     return above_it, (similar >= line - np.float32(NEAR)) & ~above_it
@@ -156,7 +152,7 @@ def _blocks(rows: int, columns: int) -> Iterator[tuple[int, int]]:
 
 
 def _stretches(groups: Ints, start: int, end: int) -> Iterator[tuple[int, int, slice]]:
-    """Yield start and end of every group within a block, and the slice of the whole group, also before it."""
+    """Yield for each group in a block its start and end in the block, and the slice of the whole group in `groups`."""
     edges = np.flatnonzero(np.diff(groups[start:end], prepend=-1, append=-1)) + start
     for low, high in pairwise(edges):
         first, stop = np.searchsorted(groups, groups[low]), np.searchsorted(groups, groups[low], side="right")
@@ -166,13 +162,13 @@ def _stretches(groups: Ints, start: int, end: int) -> Iterator[tuple[int, int, s
 # Silhouettes of labelled vectors by cosine distance, without a matrix of all pairs.
 
 ROWS = 4096
-"""Vectors per block in double precision: bounds memory."""
+"""Number of vectors per block in double precision; limits memory."""
 
 
 def silhouettes(vectors: npt.NDArray[np.float32], labels: Ints) -> Floats:
-    """Return (b - a) / max(a, b) per text: a is its mean distance to others of its label, b to the nearest other label.
+    """Return the silhouette (b - a) / max(a, b) per text, with a and b mean cosine distances.
 
-    `vectors` are of unit length, `labels` numbers from 0 without gaps, two at least. A label of one text gives 0.
+    a is the distance to the other texts of its label, b to those of the nearest other label.
     """
     sizes = np.bincount(labels).astype(np.float64)
     sums = np.zeros((len(sizes), vectors.shape[1]))

@@ -1,6 +1,6 @@
 """Rank correlation of two scorings of the same systems: Kendall's tau-b, tau_AP, Spearman's rho, rank-biased overlap.
 
-Kendall's and Spearman's take arrays with leading axes, because intervals need them for thousands of resamples at once.
+`kendall` and `spearman_of_scores` take arrays with leading axes, because intervals need thousands of resamples at once.
 """
 
 import math
@@ -16,24 +16,24 @@ from curate.stats.significance import figures, grouped, mean_value, spearman
 from curate.stats.tally import Floats, Ints
 
 _TIE = 12
-"""Decimals that scores are rounded to before they are compared."""
+"""Number of decimals to which scores are rounded before comparison."""
 PERSISTENCE = 0.9
-"""Probability that a reader goes on to the next rank: the first ten carry 86 % of the weight."""
+"""Probability that a user continues to the next rank (p of RBO); at 0.9 the first ten ranks have 86 % of the weight."""
 
 
 def tau_b(first: Mapping[str, float], second: Mapping[str, float]) -> float | None:
-    """Return Kendall's tau-b of two scores by name, -1 to 1, for the names that both have; None if undefined."""
+    """Return Kendall's tau-b of two scorings (name -> score), -1 to 1, over their common names; None if undefined."""
     names = sorted(first.keys() & second.keys())
     tau = float(kendall(*(np.array([scores[name] for name in names], dtype=np.float64) for scores in (first, second))))
     return None if np.isnan(tau) else tau
 
 
 def tau_ap(first: Mapping[str, float], second: Mapping[str, float]) -> float | None:
-    """Return tau_AP (Yilmaz, Aslam & Robertson, SIGIR 2008) of the second order against the first, -1 to 1.
+    """Return tau_AP (Yilmaz, Aslam & Robertson, SIGIR 2008) of the second ranking against the first, -1 to 1.
 
-    For each rank i from 2 of the second order, C(i) is the number of the i - 1 systems above it that are above it in
-    the first order too; tau_AP is 2 / (N - 1) times the sum of C(i) / (i - 1), minus 1. A swap at the top costs more
-    than one at the bottom. Ties are ordered by name. None for fewer than two common systems.
+    For each rank i from 2 of the second ranking, C(i) is the number of systems that are above the one at rank i in both
+    rankings. tau_AP is 2 / (N - 1) times the sum of C(i) / (i - 1), minus 1. A swap at the top costs more than one at
+    the bottom. Ties are ordered by name. None for fewer than two common systems.
     """
     names = first.keys() & second.keys()
     if len(names) < 2:
@@ -61,7 +61,7 @@ def kendall(one: Floats, other: Floats) -> Floats:
 
 
 def spearman_of_scores(one: Floats, other: Floats) -> Floats:
-    """Return Spearman's rho along the last axis, equal scores sharing their mean rank; NaN where all are equal."""
+    """Return Spearman's rho along the last axis with mean ranks of ties; NaN if all scores of one side are equal."""
     x, y = (ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (_ranks(one), _ranks(other)))
     return divided((x * y).sum(axis=-1), np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1)))
 
@@ -69,11 +69,11 @@ def spearman_of_scores(one: Floats, other: Floats) -> Floats:
 def rank_biased_overlap(
     first: Mapping[str, float], second: Mapping[str, float], persistence: float = PERSISTENCE
 ) -> float | None:
-    """Return the extrapolated rank-biased overlap of two scores by name, 0 to 1, best first, ties by name.
+    """Return the extrapolated rank-biased overlap of two scorings (name -> score), 0 to 1; ties are ordered by name.
 
-    Webber, Moffat and Zobel (TOIS 2010), equation 30, for rankings of the names that both have: the share of common
-    names among the first d has the weight p^(d-1) (1 - p), and the last share is used for all deeper ranks. None for
-    fewer than two names.
+    Webber, Moffat and Zobel (TOIS 2010), equation 30, for the rankings of the common names, best score first. The share
+    of common names among the first d ranks has the weight p^(d-1) (1 - p); the last share is used for all deeper ranks.
+    None for fewer than two common names.
     """
     names = first.keys() & second.keys()
     if len(names) < 2:
@@ -93,9 +93,9 @@ def _ranks(scores: Floats) -> Floats:
 
 
 def correct(scores: Floats, labels: Floats, source: Ints) -> Floats:
-    """Return per source the probability that an item of label 1 outscores one of label 0, a tie counting half.
+    """Return per source the AUC: the probability that an item of label 1 outscores one of label 0, with ties as 1/2.
 
-    This is the AUC; NaN for a source without both labels.
+    NaN for a source without both labels.
     """
 
     def share(own_scores: Floats, marks: Floats) -> float:
@@ -111,7 +111,10 @@ def within_rho(scores: Floats, levels: Floats, source: Ints) -> Floats:
 
 
 def rising(scores: Floats, levels: Floats, source: Ints) -> Floats:
-    """Return per source 1 if every pair scores above all of a lower level, else 0; NaN for a single level."""
+    """Return per source 1 if scores strictly separate the levels in ascending order, else 0.
+
+    A source with a single level has NaN.
+    """
 
     def strict(own_scores: Floats, marks: Floats) -> float:
         steps = np.unique(marks)
@@ -135,17 +138,17 @@ def _by_source(figure: Callable[[Floats, Floats], float], scores: Floats, labels
 
 @dataclass(frozen=True)
 class GradientFigures:
-    """Agreement of scores with levels."""
+    """Agreement of scores with levels of a gradient: rho pooled and within groups, share of strictly ordered groups."""
 
     pooled: Figure
     within: Figure
     strict: Figure
     undefined: int
-    """Groups without a rho: their scores, or their levels, are all equal."""
+    """Number of groups without a rho, because their scores or their levels are all equal."""
 
 
 def gradient_figures(scores: Floats, levels: Floats, group: Ints, seed: int, replicates: int = 1000) -> GradientFigures:
-    """Return the figures of items; `group` is the number of each item's group, from 0."""
+    """Return the agreement of scores with levels; `group` is the number of each item's group, from 0."""
     groups = int(group.max(initial=-1)) + 1
     if not groups:
         return GradientFigures(Figure(None), Figure(None), Figure(None), 0)
@@ -160,7 +163,7 @@ def gradient_figures(scores: Floats, levels: Floats, group: Ints, seed: int, rep
 
 
 def pooled(scores: Floats, levels: Floats) -> float | None:
-    """Return Spearman's rho over all items, ties sharing their mean rank; None where scores or levels do not vary."""
+    """Return Spearman's rho over all items, with mean ranks of ties; None if scores or levels do not vary."""
     rho = float(spearman(scores, levels)(np.ones((1, len(scores))))[0])
     return None if math.isnan(rho) else rho
 
@@ -168,9 +171,9 @@ def pooled(scores: Floats, levels: Floats) -> float | None:
 def paired_accuracy(
     scores: Floats, levels: Floats, group: Ints, kinds: Sequence[str], seed: int, replicates: int = 1000
 ) -> Mapping[str, Figure]:
-    """Return kind -> share of its groups whose level-1 item outscores the level-0 item, a tie counting half.
+    """Return kind -> share of its groups in which the level-1 item outscores the level-0 item, with ties as 1/2.
 
-    `kinds` names the kind of each group; `""` is the mean over all groups. Chance is one half.
+    `kinds` is the kind of each group; the key `""` is the mean over all groups. Chance is 1/2.
     """
     if not kinds:
         return {"": Figure(None)}

@@ -1,4 +1,4 @@
-"""Ratios of sums over pairs (a share, a mean, a slope, a correlation), with intervals that resample queries."""
+"""Ratios of sums over pairs (share, mean, slope, correlation), with intervals that resample queries."""
 
 from dataclasses import dataclass, field, replace
 
@@ -12,12 +12,12 @@ from curate.stats.sample_estimates import wilson
 from curate.stats.tally import Floats, Ints, Stacked
 
 _NOTHING = 1e-12
-"""Variances up to this are 0 but for rounding."""
+"""Variances up to this value count as 0, because they are due to rounding."""
 
 
 @dataclass(frozen=True)
 class Ratio(Figure):
-    """A ratio with its 95 % interval (None for fewer than two queries), and the numbers of pairs and clusters."""
+    """A ratio with its 95 % interval (none for fewer than two clusters), and its numbers of pairs and clusters."""
 
     value: float
     pairs: int = field(kw_only=True)
@@ -40,7 +40,7 @@ class _Sums(Stacked):
 def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Ratio | None:
     """Return sum(top) / sum(bottom) of arrays with one value per pair; None if the divisor is 0.
 
-    The interval holds percentiles over 1,000 resamples of the clusters (queries).
+    The interval is a percentile interval over 1,000 resamples of the clusters (queries).
     """
     above, below = np.asarray(top, dtype=np.float64), np.asarray(bottom, dtype=np.float64)
     labels, row = np.unique(np.asarray(clusters), return_inverse=True)
@@ -56,9 +56,9 @@ def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike, clusters: npt.ArrayLike, se
 
 
 def rate(sums: Floats, seed: int) -> Figure:
-    """Return the sum of the first of two columns over that of the second, with its interval by `measured`.
+    """Return the sum of the first of two columns over the sum of the second, with its interval by `measured`.
 
-    A rate of 0 or 1 gets Wilson's interval over queries, not pairs, because the pairs of a query may all be alike.
+    A rate of 0 or 1 gets Wilson's interval over queries instead of pairs, because the pairs of a query may be equal.
     """
     figure = measured(sums, lambda totals: divided(totals[..., :1], totals[..., 1:]), seed)[0]
     estimate = wilson(figure.value * len(sums), len(sums)) if figure.value in (0, 1) and len(sums) > 1 else None
@@ -66,19 +66,19 @@ def rate(sums: Floats, seed: int) -> Figure:
 
 
 def numbered(queries: pl.Series) -> Ints:
-    """Return the query of each pair as a number, in the order of the ids; numbers compare far faster than texts."""
+    """Return the number of each pair's query, in the order of the ids; numbers are compared faster than strings."""
     return queries.rank("dense").cast(pl.Int64).to_numpy()
 
 
 def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Ratio | None:
-    """Return the mean of a value per pair; None without a pair."""
+    """Return the mean of one value per pair; None without pairs."""
     numbers = np.asarray(values, dtype=np.float64)
     return ratio(numbers, np.ones(len(numbers)), clusters, seed)
 
 
 @dataclass(frozen=True)
 class Moments(Stacked):
-    """Weighted sums over pairs: the weights, each judge's values, products of two judges' values; clusters lead."""
+    """Weighted sums over pairs, stacked by cluster: weights, values of each judge, and products for two judges."""
 
     pairs: Floats
     sums: Floats
@@ -103,7 +103,10 @@ def _added(values: Floats, row: Ints, labels: int) -> Floats:
 
 
 def correlation(sums: Moments) -> Floats:
-    """Return the mean correlation over pairs of judges; NaN if a judge never varies. Leading axes are kept."""
+    """Return the mean correlation over the pairs of judges; NaN if a judge's values do not vary.
+
+    Leading axes of the sums are retained.
+    """
     count = sums.pairs[..., None, None]
     covariance = sums.products * count - sums.sums[..., :, None] * sums.sums[..., None, :]
     square = np.diagonal(covariance, axis1=-2, axis2=-1)

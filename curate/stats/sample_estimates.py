@@ -1,25 +1,26 @@
-"""Stratified estimates of a whole pool from a graded sample: shares, recall and kappa, each with an interval.
+"""Stratified estimates for a whole pool from a graded sample: shares, recall and kappa, each with an interval.
 
-A stratum has N pairs of which n were answered, x of them hits; p = x / n. Unanswered pairs count as not drawn: the
-answers of a stratum are taken as a random sample of it. Estimates are of the finite pool, so a stratum with all pairs
-answered adds no uncertainty (Cochran 1977, chapters 2 and 5).
+A stratum has N pairs; n of them were answered, and x of these are hits; p = x / n. Unanswered pairs count as not drawn:
+the answers of a stratum are assumed to be a random sample of it. Estimates are of the finite pool, so a stratum with
+all pairs answered adds no uncertainty (Cochran 1977, chapters 2 and 5).
 
-Shares have Wilson's interval (1927) with an effective sample size, q (1 - q) / V: the number of rows of a simple random
-sample with the same variance (Korn & Graubard 1998, who put it into Clopper and Pearson's interval). In strata with few
-rows p is often 0 or 1, which makes the estimated variance 0 although p is uncertain. So variance and q are taken at
-(x + 1/2) / (n + 1), the mean under Jeffreys' prior (Brown, Cai & DasGupta 2001). With one stratum the smoothing cancels
-out, and the interval is Wilson's with n (N - 1) / (N - n) for n.
+Shares have Wilson's interval (1927) with an effective sample size q (1 - q) / V, where q is the share and V its
+variance: the number of rows of a simple random sample with the same variance (Korn & Graubard 1998, who use it in
+Clopper and Pearson's interval). In strata with few rows p is often 0 or 1, which makes the estimated variance 0
+although p is uncertain. So V and q are computed at (x + 1/2) / (n + 1), the mean under Jeffreys' prior (Brown, Cai &
+DasGupta 2001). With one stratum the smoothing cancels out, and the interval is Wilson's with n (N - 1) / (N - n) for n.
 
-This was chosen by simulation: the weighted Wilson intervals of Yan & Su (2010) and the sum of squared Wilson distances
-(MOVER) fell to 0.86 and 0.88 coverage with eight strata of five rows, Korn & Graubard's rose to 0.99, this had 0.97.
-For kappa, percentiles of Rao & Wu's bootstrap (1988) fell to 0.89 with 300 rows, for cells that the sample lacks are
-never resampled; the same smoothing and Wilson's interval had 0.97.
+The method was chosen by simulation of the coverage of 95 % intervals. With eight strata of five rows, the weighted
+Wilson intervals of Yan & Su (2010) and the sum of squared Wilson distances (MOVER) fell to 0.86 and 0.88, Korn &
+Graubard's rose to 0.99, and this method had 0.97. For kappa, percentiles of Rao & Wu's bootstrap (1988) fell to 0.89
+with 300 rows, because cells absent from the sample are never resampled; smoothing with Wilson's interval had 0.97.
 
-Recall depends on a few hits in huge strata. There Wilson's interval fell to 0.82 in small pools and 0.92 in large ones,
-and Korn & Graubard's to 0.90 where all missed hits are in the stratum with the largest N / n: with equal smoothing,
-unseen hits get the mean weight of the strata. With the half row scaled by N / n over the largest N / n it kept 0.947 in
-the 54 designs of benchmarks/review_targets.py but two, in which five to seven rows represent half of the pool or more
-(0.89, 0.91). At the sample size of a paper it is a tenth wider than Wilson's.
+Recall depends on a few hits in very large strata. There the coverage of Wilson's interval fell to 0.82 in small pools
+and 0.92 in large ones. Korn & Graubard's fell to 0.90 if all missed hits are in the stratum with the largest N / n:
+with equal smoothing, unseen hits get the mean weight of the strata. With the half row scaled by N / n over the largest
+N / n, it had at least 0.947 in all but two of the 54 designs of benchmarks/review_targets.py. In these two (0.89,
+0.91), five to seven rows represent half of the pool or more. At the sample size of a paper it is a tenth wider than
+Wilson's.
 """
 
 import math
@@ -39,12 +40,12 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class StratumCounts:
-    """Numbers of pairs, answers and hits of one stratum."""
+    """Numbers of pairs (`size`), answered pairs and hits (answers of the counted kind) of one stratum."""
 
     size: int
     answered: int
     hits: float
-    """A whole number of answers; in a plan, the expected number."""
+    """Number of answers that are hits; in a plan the expected number, which may be fractional."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.hits <= self.answered <= self.size:
@@ -56,7 +57,7 @@ class StratumCounts:
 
 @dataclass(frozen=True)
 class Bounded:
-    """A figure with the bounds of its interval, and the number of answers it is based on."""
+    """A figure with its interval, and the number of answers on which it is based."""
 
     value: float
     low: float
@@ -74,7 +75,7 @@ class Estimate(Bounded):
     """A figure of the pool with its interval: a share, 0 to 1, or kappa, -1 to 1."""
 
     effective: float
-    """Rows of a simple random sample of the same precision; infinite where the variance is 0."""
+    """Effective sample size: rows of a simple random sample with the same precision; infinite if the variance is 0."""
 
 
 def wilson(hits: float, drawn: int, level: float = LEVEL) -> Estimate | None:
@@ -86,21 +87,15 @@ def wilson(hits: float, drawn: int, level: float = LEVEL) -> Estimate | None:
 def share(parts: Sequence[StratumCounts], level: float = LEVEL) -> Estimate | None:
     """Return the share of hits in the pool of all strata, sum(N p) / sum(N).
 
-    The precision of a verdict is the share of confirmed pairs in its strata. None if there is no pair, or a stratum has
-    pairs and no answer.
+    The precision of a verdict is the share of confirmed pairs in its strata. None if there are no pairs, or if a
+    stratum has pairs but no answer.
     """
     total = _total(parts)
     return _share(total, level) if total and total.pairs else None
 
 
 def share_after(known: StratumCounts, parts: Sequence[StratumCounts], level: float = LEVEL) -> Estimate | None:
-    """Return the share of hits among `known` pairs, k of them with h hits, and the unanswered pairs of the strata.
-
-    (h + sum((N - n) p)) / (k + sum(N - n)): where an answer becomes the label, answered pairs of any stratum are known,
-    and only unanswered ones are estimated, by the rate p of their stratum. The total of unanswered pairs has the
-    variance of the stratum's total, whose answered part is no estimate. The bounds are those of the share among
-    unanswered pairs, put into the formula. None as for `share`.
-    """
+    """Return the share of hits among pairs with known labels (`known`) and the unanswered pairs of the strata."""
     total = _total(parts, unanswered_only=True)
     if total is None or not known.size + total.pairs:
         return None
@@ -119,13 +114,13 @@ def recall(
     level: float = LEVEL,
     known: tuple[float, float] | None = None,
 ) -> Estimate | None:
-    """Return the share of all hits that are in the strata `found`: A / (A + B), sums of N p over `found` and `missed`.
+    """Return the recall of the strata `found`: their share of all hits, A / (A + B), with sums A and B of N p.
 
-    The two sums come from different strata, so they are independent, and the variance of the ratio is, linearised
-    (Cochran 1977, 6.4), ((1 - R)^2 V(A) + R^2 V(B)) / (A + B)^2. The interval is Korn & Graubard's, with smoothing
-    scaled by the weight of a row. `known` are the numbers of answered hits that are found and missed; with it A and B
-    are these plus sums of (N - n) p (see `share_after`). None if a stratum has pairs and no answer, or if no stratum
-    has a hit.
+    A is over `found` and B over `missed`. The two sums are of different strata and thus independent, and the linearised
+    variance of the ratio is ((1 - R)^2 V(A) + R^2 V(B)) / (A + B)^2 (Cochran 1977, 6.4). The interval is Korn &
+    Graubard's, with smoothing scaled by the weight of a row. `known` is the number of answered hits in `found` and in
+    `missed`; with it A and B are these numbers plus sums of (N - n) p (see `share_after`). None if a stratum has pairs
+    but no answer, or if no stratum has a hit.
     """
     heaviest = max((stratum.size / stratum.answered for stratum in (*found, *missed) if stratum.answered), default=1.0)
     found_total, missed_total = (
@@ -157,14 +152,15 @@ def kappa(
     level: float = LEVEL,
     known: Floats | None = None,
 ) -> Estimate | None:
-    """Return Cohen's kappa of two raters in the pool, -1 to 1, from rows: a stratum, and a code by each rater.
+    """Return Cohen's kappa of two raters in the pool, -1 to 1, from sampled rows: stratum, code by each rater.
 
-    `sizes` are the pairs of every stratum; a row counts N / n times. A row with one code missing is in no cell, but
-    counts in n. The variance is linearised: that of kappa's slope at the cells of the rows. Cells are smoothed by one
-    row per stratum, distributed as the first code (the panel's) is there and evenly over the second. The interval is
-    Wilson's on (1 + kappa) / 2. With `known`, the table of codes of answered pairs, rows represent only the unanswered
-    pairs of their stratum, (N - n) / n each (see `share_after`). None if a stratum has pairs and no row, or if kappa is
-    not defined. `steps` are the positions of the codes on the scale, 0, 1, 2 ... if None.
+    `sizes` is the number of pairs per stratum, so a row has the weight N / n. A row with a missing code is in no cell
+    but counts in n. The variance is linearised, from the derivative of kappa at the cells of the rows. Cells are
+    smoothed by one row per stratum, distributed over the first code as in the stratum (the panel's) and evenly over the
+    second. The interval is Wilson's on (1 + kappa) / 2. With `known`, the table of codes of answered pairs, rows
+    represent only the unanswered pairs of their stratum, (N - n) / n each (see `share_after`). None if a stratum has
+    pairs but no row, or if kappa is not defined. `steps` are the positions of the codes on the scale, by default 0, 1,
+    2 ...
     """
     rows = _rows(strata, sizes)
     if not rows or any(size and not rows[name] for name, size in sizes.items()):
@@ -212,8 +208,8 @@ def _total(
 ) -> _Total | None:
     """Return the sums over strata with pairs, or over their unanswered pairs; None if one of them has no answer.
 
-    Every stratum is smoothed by half a hit and half a miss; with `heaviest`, the largest N / n, by that half times its
-    own N / n over the largest.
+    Every stratum is smoothed by half a hit and half a miss. With `heaviest`, the largest N / n, the half is multiplied
+    by the stratum's own N / n over the largest.
     """
     filled = [stratum for stratum in strata if stratum.size]
     if not all(stratum.answered for stratum in filled):
@@ -233,22 +229,25 @@ def _total(
 
 
 def _variance(size: Floats, answered: Floats, spread: Floats) -> float:
-    """Return the variance of a total over strata; `spread` is that of one pair of each (Cochran 1977, 5.3)."""
+    """Return the variance of a total over strata (Cochran 1977, 5.3).
+
+    `spread` is the variance of one pair per stratum.
+    """
     # finite population: 0 where all pairs were answered
     correction = (size - answered) / np.maximum(size - 1, 1)
     return float((size**2 * correction * spread / answered).sum())
 
 
 def _smoothed(table: Floats, drawn: Floats) -> Floats:
-    """Return cells as shares of a stratum's rows, with one row added that is spread evenly over the second code."""
+    """Return the cells as shares of a stratum's rows, after adding one row spread evenly over the second code."""
     added_row = table.sum(axis=2, keepdims=True) / table.shape[2] / drawn[:, None, None]
     return np.asarray((table + added_row) / (drawn + 1)[:, None, None])
 
 
 def _widened(estimate: Estimate, step: float, least: float, most: float) -> Estimate:
-    """Return an interval widened by the effect of one pair, since the hits among unanswered pairs are a whole number.
+    """Return an interval widened by the effect of one pair, because the number of hits among unanswered pairs is whole.
 
-    Without it coverage fell to 0.12 where all but two positives were answered; in large pools it changes nothing.
+    Without it coverage fell to 0.12 if all but two positives were answered; in large pools the effect is negligible.
     """
     if math.isinf(estimate.effective):
         return estimate
@@ -260,7 +259,7 @@ def _effective(share: float, variance: float) -> float:
 
 
 def _wilson(share: float, effective: float, answered: int, level: float) -> Estimate:
-    """Return Wilson's interval for a share in `effective` rows, extended to hold the share."""
+    """Return Wilson's interval for a share in `effective` rows, extended to contain the share."""
     square = _quantile(level) ** 2 / effective
     middle = (share + square / 2) / (1 + square)
     half = math.sqrt(square * (share * (1 - share) + square / 4)) / (1 + square)
@@ -269,7 +268,7 @@ def _wilson(share: float, effective: float, answered: int, level: float) -> Esti
 
 
 def _clopper_pearson(share: float, effective: float, answered: int, level: float) -> Estimate:
-    """Return Clopper and Pearson's interval (1934) for a share in `effective` rows, extended to hold the share."""
+    """Return Clopper and Pearson's interval (1934) for a share in `effective` rows, extended to contain the share."""
     from scipy.special import betaincinv
 
     low = high = share
@@ -281,14 +280,14 @@ def _clopper_pearson(share: float, effective: float, answered: int, level: float
 
 
 def _quantile(level: float) -> float:
-    """Return the half width, in standard deviations, of the middle `level` of a normal distribution."""
+    """Return the standard normal quantile of (1 + level) / 2, such as 1.96 for 0.95; ConfigError outside (0, 1)."""
     if not 0 < level < 1:
         raise ConfigError(f"interval: found the level {level}, expected one between 0 and 1; use 0.95")
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def _rows(strata: Sequence[str], sizes: Mapping[str, int]) -> Counter[str]:
-    """Return the number of rows per stratum; DataError names one with more rows than pairs."""
+    """Return the number of rows per stratum; DataError if a stratum has more rows than pairs."""
     rows = Counter(strata)
     for name, count in sorted(rows.items()):
         if count > sizes.get(name, 0):

@@ -1,7 +1,7 @@
 """Lexical shortcut baselines, and scores on labelled texts and pairs without scikit-learn.
 
-A model that does not beat them shows no understanding (Gururangan et al., NAACL 2018, for sentence pairs). They need no
-model, so an export can try them as well as an evaluation.
+A model that does not beat them shows no understanding of the texts (Gururangan et al., NAACL 2018, for sentence pairs).
+They need no model, so they run at export as well as at evaluation.
 """
 
 import math
@@ -19,16 +19,19 @@ from curate.stats.significance import pearson, products
 from curate.stats.tally import Floats, Ints
 
 CHARACTERS, WORDS = (1, 2, 3, 4), (1, 2)
-"""Lengths of keywords: in characters for scripts without spaces, else in words."""
+"""Lengths of keywords, as n-grams: of characters for scripts without spaces, else of words."""
 UNSPACED = (("\u2e80", "\u9fff"), ("\uf900", "\ufaff"), ("\U00020000", "\U0003ffff"))
-"""Chinese characters and Japanese kana: texts of mostly these have no spaces between words."""
+"""Code point ranges of Chinese characters and Japanese kana; texts of mostly these have no spaces between words."""
 _WORD = re.compile(r"\w+")
 PER_CLASS, DRAWS, SEED = 8, 10, 42
-"""Training texts of a class, draws, and seed of stock mteb's classification."""
+"""Defaults of mteb's classification: training texts per class, number of draws, and seed."""
 
 
 def overlap(one: str, other: str) -> float:
-    """Return the cosine of raw counts of lower-case character 1- and 2-grams, 0 to 1; 0 for an empty text."""
+    """Return the cosine similarity, 0 to 1, of two texts' counts of lower-case character 1- and 2-grams.
+
+    The similarity with an empty text is 0.
+    """
     counts_one, counts_other = _counts(one), _counts(other)
     length = math.sqrt(sum(n * n for n in counts_one.values()) * sum(n * n for n in counts_other.values()))
     return sum(count * counts_other[gram] for gram, count in counts_one.items()) / length if length else 0.0
@@ -47,9 +50,9 @@ def _counts(text: str) -> Counter[str]:
 def drawn(
     labels: Sequence[int], per_class: int = PER_CLASS, draws: int = DRAWS, seed: int = SEED
 ) -> Iterator[list[int]]:
-    """Yield the training texts of every draw of stock mteb, at most `per_class` per class.
+    """Yield the indexes of training texts for each draw of mteb's classification, at most `per_class` per class.
 
-    Like in mteb, every draw shuffles the order of the last one, with the same seed.
+    As in mteb, every draw shuffles the order of the previous one, with the same seed.
     """
     order = list(range(len(labels)))
     for _ in range(draws):
@@ -64,28 +67,28 @@ def drawn(
 
 
 def commonest(labels: Sequence[int]) -> int:
-    """Return the most frequent label; of several the lowest."""
+    """Return the most frequent label; on ties the lowest."""
     return min(Counter(labels).items(), key=lambda counted: (-counted[1], counted[0]))[0]
 
 
 @dataclass(frozen=True)
 class KeywordRule:
-    """One keyword per class: a text is of the first class whose keyword it holds."""
+    """Classifier with one keyword per class: a text is in the first class whose keyword it contains."""
 
     keywords: Sequence[tuple[str, int]]
-    """Keyword and label, the keyword with the best F1 first."""
+    """Pairs of keyword and label, in descending order of the keyword's F1."""
     otherwise: int
-    """Label of a text that holds none of them."""
+    """Label of a text that contains none of the keywords."""
 
     def __call__(self, texts: Sequence[frozenset[str]]) -> list[int]:
-        """Return the label of every text, which is given by its n-grams."""
+        """Return the label of every text; `texts` are sets of n-grams."""
         return [next((label for word, label in self.keywords if word in held), self.otherwise) for held in texts]
 
 
 def grams(texts: Sequence[str]) -> list[frozenset[str]]:
-    """Return the candidate keywords of every text: character 1- to 4-grams, or lower-case word 1- to 2-grams.
+    """Return the n-grams of every text: of 1 to 4 characters, or of 1 or 2 lower-case words.
 
-    Characters where most letters of all texts are Chinese or Japanese.
+    Characters are used if most letters of all texts are Chinese or Japanese.
     """
     if unspaced(texts):
         return [_grams_of(text, CHARACTERS) for text in texts]
@@ -106,9 +109,9 @@ def _grams_of(pieces: Sequence[str], sizes: Sequence[int]) -> frozenset[str]:
 
 
 def keyword_rule(texts: Sequence[frozenset[str]], labels: Sequence[int], otherwise: int) -> KeywordRule:
-    """Return per class the n-gram with the best F1 on these texts; ties by length, then alphabetically.
+    """Return the rule with, per class, the n-gram that has the best F1 on these texts.
 
-    `texts` are given by their n-grams.
+    Ties by length, then alphabetically. `texts` are sets of n-grams.
     """
     among, best = Counter(gram for held in texts for gram in held), []
     for label, size in sorted(Counter(labels).items()):
@@ -124,16 +127,16 @@ def keyword_rule(texts: Sequence[frozenset[str]], labels: Sequence[int], otherwi
 # Scores of shortcuts and models on labelled texts and pairs, without scikit-learn: for warnings before an export.
 
 Encode = Callable[[Sequence[str]], Floats]
-"""Texts -> one unit row per text."""
+"""Function from texts to an array with one unit vector per text."""
 Measure = Callable[[Floats, Floats], float]
-"""Similarities and labels -> score."""
+"""Function from similarities and labels to a score."""
 SEEDS = (42, 43, 44)
-"""Seeds of k-means, whose V-measures are averaged."""
+"""Seeds of the k-means runs whose V-measures are averaged."""
 
 
 @dataclass(frozen=True)
 class ShortcutScores:
-    """Scores of one task: of the trivial baseline, of shortcuts by name, and of models by name."""
+    """Scores on one task: of the trivial baseline (`floor`), of shortcuts by name, and of models by name."""
 
     floor: float
     shortcuts: Mapping[str, float]
@@ -151,7 +154,10 @@ class ShortcutScores:
 
     @property
     def share(self) -> float | None:
-        """Return the best shortcut's share of the best model's lead over the baseline; None without a lead."""
+        """Return the best shortcut's lead over the baseline, divided by the best model's lead.
+
+        None if the model has no lead.
+        """
         lead = self.models[self.model] - self.floor
         return (self.shortcuts[self.shortcut] - self.floor) / lead if lead > 0 else None
 
@@ -159,7 +165,7 @@ class ShortcutScores:
 def of_pairs(
     one: Sequence[str], other: Sequence[str], labels: Sequence[float], models: Mapping[str, Encode], measure: str
 ) -> ShortcutScores:
-    """Return the scores of pairs by a name of `MEASURES`; the baseline of correlations is 0."""
+    """Return the scores on sentence pairs by the `measure` named in `MEASURES`; for correlations the baseline is 0."""
     score, marks, both = MEASURES[measure], np.array(labels, dtype=np.float64), list(zip(one, other, strict=True))
     shortcuts = {
         "length": score(np.array([alike_in_length(*pair) for pair in both]), marks),
@@ -172,7 +178,7 @@ def of_pairs(
 
 
 def _defined(scores: Mapping[str, float]) -> dict[str, float]:
-    """Return scores, 0 in place of NaN (correlation with a constant)."""
+    """Return the scores with NaN (correlation with a constant) replaced by 0."""
     return {name: 0.0 if np.isnan(score) else score for name, score in scores.items()}
 
 
@@ -185,13 +191,16 @@ MEASURES: Mapping[str, Measure] = {
     "cosine_spearman": lambda x, y: _plain_score(significance.spearman(x, y), len(x)),
     "cosine_pearson": lambda x, y: float(pearson(products(x, y).sum(axis=0))),
 }
-"""mteb's name of a measure of pairs -> the function."""
+"""mteb's name of a pair measure -> function from similarities and labels to the score."""
 
 
 def of_classes(
     known: tuple[Sequence[str], Sequence[int]], asked: tuple[Sequence[str], Sequence[int]], models: Mapping[str, Encode]
 ) -> ShortcutScores:
-    """Return mean macro-F1 over mteb's draws of training texts; the baseline is the commonest class."""
+    """Return mean macro-F1 over mteb's draws of training texts.
+
+    The baseline always predicts the most frequent class.
+    """
     (texts, labels), (others, truth) = known, asked
     codes = {label: code for code, label in enumerate(sorted({*labels, *truth}))}
     train_codes, right = [codes[label] for label in labels], np.array([codes[label] for label in truth], dtype=np.int64)
@@ -212,7 +221,7 @@ def of_classes(
 
 
 def of_clusters(texts: Sequence[str], labels: Sequence[int], models: Mapping[str, Encode]) -> ShortcutScores:
-    """Return mean V-measure of k-means with as many clusters as labels; the baseline, one cluster, has 0."""
+    """Return mean V-measure of k-means with as many clusters as labels; the baseline, one cluster, scores 0."""
     marks, times = np.unique(np.array(labels), return_inverse=True)[1], np.ones(len(texts), dtype=np.int64)
 
     def score(rows: Floats) -> float:
@@ -231,13 +240,13 @@ def _clusters(rows: Floats, count: int, seed: int) -> Ints:
 
 
 def lengths(texts: Sequence[str]) -> Floats:
-    """Return one column: the logarithm of length, standardised over these texts."""
+    """Return the standardised logarithm of each text's length; shape (texts, 1)."""
     logarithms = np.log1p([[len(text)] for text in texts])
     return np.asarray((logarithms - logarithms.mean()) / (logarithms.std() or 1.0), dtype=np.float64)
 
 
 def logistic(rows: Floats, labels: Sequence[int], asked: Floats) -> list[int]:
-    """Return the labels of new rows by multinomial logistic regression: scikit-learn's default, to convergence."""
+    """Return the labels of the rows `asked`, predicted by logistic regression with scikit-learn's default penalty."""
     from scipy.optimize import minimize
 
     names, code = np.unique(np.array(labels), return_inverse=True)

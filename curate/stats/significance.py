@@ -1,7 +1,8 @@
-"""Significance of differences between models: paired randomisation, bootstrap, and statistics that are not sums.
+"""Significance of score differences between models: paired randomisation tests, bootstrap, and detectable differences.
 
-Every score is a function of weights of shape (replicates, items), which count the items in each resample; it returns
-one score per replicate. Weights of 1 give the plain measure. Ranks and thresholds are those of the resample.
+A `Replicated` score is a function of weights, shape (replicates, items), that count the items in each resample; it
+returns one score per replicate. With weights of 1 it gives the plain measure. Ranks and thresholds are those of the
+resample.
 """
 
 import math
@@ -16,13 +17,13 @@ from curate.stats.bootstrap import BLOCK, Figure, divided, from_replicates, resa
 from curate.stats.tally import Floats, Ints
 
 ROWS = 100
-"""Replicates per block: weights of sources are expanded to their pairs, which takes memory."""
+"""Number of replicates per block; limits memory, because weights of sources are expanded to their pairs."""
 Replicated = Callable[[Floats], Floats]
-"""Weights of items, shape (replicates, items) -> one score per replicate, NaN where it is not defined."""
+"""Function from item weights, shape (replicates, items), to one score per replicate, NaN where not defined."""
 
 
 def average_precision(scores: Floats, labels: Floats) -> Replicated:
-    """Return the average precision of pairs with label 1, as scikit-learn defines it: ties share one threshold."""
+    """Return the score function of average precision (positive: label 1); ties share a threshold (scikit-learn)."""
     order = np.argsort(-scores, kind="stable")
     last = np.append(np.diff(scores[order]) != 0, True)
     relevant = labels[order] == 1
@@ -42,12 +43,12 @@ def divided_or_0(above: Floats, below: Floats) -> Floats:
 
 
 def best(several: Sequence[Replicated]) -> Replicated:
-    """Return the maximum of several scores per replicate."""
+    """Return the score function of the maximum of several scores."""
     return lambda weights: np.max([score(weights) for score in several], axis=0)
 
 
 def spearman(one: Floats, other: Floats) -> Replicated:
-    """Return Spearman's rho of two columns, equal values sharing their mean rank."""
+    """Return the score function of Spearman's rho of two columns, with mean ranks of ties."""
     first, second = _ranking(one), _ranking(other)
 
     def score(weights: Floats) -> Floats:
@@ -61,7 +62,7 @@ def spearman(one: Floats, other: Floats) -> Replicated:
 
 
 def _ranking(values: Floats) -> Replicated:
-    """Return a function that ranks the items of a resample; copies of an item and ties get their mean rank."""
+    """Return a function that ranks the items of each resample; copies of an item and ties get their mean rank."""
     levels, level = np.unique(values, return_inverse=True)
     order = np.argsort(level, kind="stable")
     starts = np.searchsorted(level[order], np.arange(len(levels)))
@@ -74,9 +75,9 @@ def _ranking(values: Floats) -> Replicated:
 
 
 def v_measure(labels: Ints, clusters: Ints, times: Ints) -> Replicated:
-    """Return the V-measure of a clustering; `times` is the count of every item in it.
+    """Return the score function of the V-measure of a clustering; `times` is how often each item is in it.
 
-    The harmonic mean of homogeneity and completeness (Rosenberg and Hirschberg, 2007).
+    The V-measure is the harmonic mean of homogeneity and completeness (Rosenberg and Hirschberg, 2007).
     """
     from scipy.sparse import csr_array
 
@@ -112,23 +113,26 @@ def _entropy(counts: Floats, total: Floats) -> Floats:
 
 
 def mean_of(several: Sequence[Replicated]) -> Replicated:
-    """Return the mean of several scores per replicate."""
+    """Return the score function of the mean of several scores."""
     return lambda weights: np.mean([score(weights) for score in several], axis=0)
 
 
 def of_sums(sums: Floats, statistic: Callable[[Floats], Floats]) -> Replicated:
-    """Return a score that is a statistic of the weighted sums of the items; `sums` has one row per item."""
+    """Return the score function of a statistic of weighted sums; `sums` has one row per item."""
     return lambda weights: statistic(weights @ sums)
 
 
 def mean_value(values: Floats) -> Replicated:
-    """Return the mean of a value per item; items whose value is NaN are left out."""
+    """Return the score function of the mean of one value per item; items with NaN are omitted."""
     defined = ~np.isnan(values)
     return lambda weights: divided(weights[:, defined] @ values[defined], weights[:, defined].sum(axis=1))
 
 
 def grouped(score: Replicated, group: Ints) -> Replicated:
-    """Return the score as a function of the weights of groups; `group` is the group of every item, from 0."""
+    """Return the score function with weights of groups instead of items.
+
+    `group` is the number of each item's group, from 0.
+    """
     return lambda weights: score(weights[:, group])
 
 
@@ -158,20 +162,20 @@ Statistic = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class ModelPair:
-    """Two models on the same queries."""
+    """Comparison of two models on the same queries; `one` has the higher score."""
 
     one: str
     other: str
     difference: float
     """Score of `one` minus that of `other`."""
     p: float
-    """Two-sided p of the paired randomisation test."""
+    """Two-sided p-value of the paired randomisation test, or of the paired bootstrap."""
     adjusted: float
-    """p adjusted by Holm (1979) over all pairs of models of the task."""
+    """p-value adjusted by Holm (1979) over all pairs of models of the task."""
     enough: int | None
-    """Queries needed to detect this difference (80 % power, 5 %); None if there is no difference."""
+    """Number of queries needed to detect this difference (80 % power, two-sided 5 %); None if the difference is 0."""
     smallest: float
-    """Minimum detectable difference with the queries at hand."""
+    """Minimum detectable difference with the given queries."""
 
 
 def means(scores: Floats) -> Floats:
@@ -180,23 +184,22 @@ def means(scores: Floats) -> Floats:
 
 
 def mean(sums: Floats) -> Floats:
-    """Return the mean score from sums as `means` makes them (count, score), shape (..., 2)."""
+    """Return the mean score from sums over rows of `means` (count, score), shape (..., 2)."""
     return divided(sums[..., 1], sums[..., 0])
 
 
 def products(similarity: Floats, label: Floats) -> Floats:
     """Return the input of `pearson` for pairs of sentences, shape (pairs, 6).
 
-    Both sides are standardised first: the correlation is unchanged, and results of models with different scales can be
-    exchanged in a test.
-    A side that never varies becomes 0.
+    Similarities and labels are standardised first: the correlation is unchanged, and a test can exchange results of
+    models with different scales. A constant column becomes 0.
     """
     x, y = ((side - side.mean()) / (side.std() or 1.0) for side in (similarity, label))
     return np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
 
 
 def pearson(sums: Floats) -> Floats:
-    """Return Pearson's correlation from sums as `products` makes them, shape (..., 6); NaN if a side does not vary."""
+    """Return Pearson's correlation from sums over rows of `products`, shape (..., 6); NaN if one side is constant."""
     count, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread = np.maximum(count * xx - x * x, 0) * np.maximum(count * yy - y * y, 0)
     tiny = spread <= 1e-18 * np.maximum(count, 1) ** 4
@@ -206,11 +209,12 @@ def pearson(sums: Floats) -> Floats:
 def compare(
     names: Sequence[str], sums: Sequence[Floats], statistic: Statistic, seed: int, draws: int = DRAWS
 ) -> list[ModelPair]:
-    """Return every pair of models, the better one first, the most significant pair first.
+    """Return the comparison of every pair of models, the better model first, sorted by p.
 
-    In each draw, for each query, chance decides whether the two exchange their results (Fisher; Smucker, Allan &
-    Carterette, CIKM 2007); p is (1 + draws at least as far apart) / (1 + draws). Detectable differences follow from
-    the spread of the difference under resampled queries, at 5 % without Holm.
+    Paired randomisation test (Fisher; Smucker, Allan & Carterette, CIKM 2007): in each draw, for each query, chance
+    decides whether the two models exchange their results; p is (1 + draws with at least this difference) / (1 + draws).
+    Detectable differences follow from the standard deviation of the difference under resampled queries, at 5 % without
+    Holm's adjustment.
     """
     scores = [float(statistic(of_model.sum(axis=0))) for of_model in sums]
     if len(sums) < 2:
@@ -220,11 +224,11 @@ def compare(
 
 
 def compare_bootstrapped(names: Sequence[str], scores: Sequence[float], drawn: Floats, items: int) -> list[ModelPair]:
-    """Return every pair of models, like `compare`, for results that models cannot exchange: clusters, ranks.
+    """Return the comparison of every pair, like `compare`, for results that models cannot exchange (clusters, ranks).
 
-    `drawn` are their scores on the same resampled items, shape (replicates, models). p is the share of replicates, with
-    one added, in which the difference is at least as far from the measured one as that is from 0 (paired bootstrap,
-    centred).
+    `drawn` are the models' scores on the same resampled items, shape (replicates, models). The test is a centred paired
+    bootstrap: p is the share of replicates, with one added, whose difference is at least as far from the measured
+    difference as the measured difference is from 0.
     """
     chance = []
     for one, other in _all_pairs(names):
@@ -253,9 +257,9 @@ def _compared(
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Return p adjusted by Holm's step-down (1979), in the order given.
+    """Return p-values adjusted by Holm's step-down procedure (1979), in the given order.
 
-    Equal to statsmodels' `multipletests`, which runs a full garbage collection at every call (60 ms and more).
+    Equal to statsmodels' `multipletests`, which runs a full garbage collection at every call (60 ms or more).
     """
     order = np.argsort(chances, kind="stable")
     factors = np.arange(len(chances), 0, -1)
@@ -265,9 +269,10 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def needed(difference: float, spread: float, queries: int) -> tuple[int | None, float]:
-    """Return the queries needed for a difference with this spread per query, and the minimum detectable difference.
+    """Return the number of queries needed to detect a difference, and the minimum detectable difference with `queries`.
 
-    Normal approximation: (z(0.975) + z(0.8))^2 s^2 / d^2, two-sided 5 %, power 80 %.
+    `spread` is the standard deviation of the difference per query. Normal approximation, two-sided 5 %, power 80 %: n =
+    (z(0.975) + z(0.8))^2 s^2 / d^2. The number is None if the difference is 0.
     """
     factor = (NormalDist().inv_cdf((1 + LEVEL) / 2) + NormalDist().inv_cdf(POWER)) * spread
     smallest = factor / math.sqrt(queries)
@@ -285,20 +290,20 @@ def against(pairs: Sequence[ModelPair], model: str) -> list[ModelPair]:
 
 @dataclass(frozen=True)
 class DetectableDifference:
-    """Minimum detectable difference of two models (80 % power, 5 %), over the pairs of models."""
+    """Minimum detectable difference (80 % power, two-sided 5 %): lowest, median and highest over pairs of models."""
 
     low: float
     median: float
     high: float
     spread: float
-    """Standard deviation of the difference per query, of the median pair."""
+    """Standard deviation of the difference per query, for the pair with the median."""
 
 
 def detectable(pairs: Sequence[ModelPair], queries: int) -> DetectableDifference | None:
-    """Return the minimum detectable differences of the most similar, the median and the least similar pair.
+    """Return the minimum detectable differences: the smallest, median and largest over pairs of models.
 
-    None without pairs. Models that fail on the same queries differ little per query, so smaller differences of theirs
-    are detectable.
+    None without pairs. Models that fail on the same queries differ little per query, so smaller differences between
+    them are detectable.
     """
     if not pairs:
         return None
@@ -328,7 +333,7 @@ def _chances(
 
 
 def resampled(sums: Sequence[Floats], statistic: Statistic, seed: int, replicates: int = 1000) -> Floats:
-    """Return every model's score on resampled queries, the same ones for all; shape (replicates, models)."""
+    """Return every model's score on resampled queries, the same for all models; shape (replicates, models)."""
     joined = np.concatenate(sums, axis=1)
     drawn = [
         side_by_side(statistic, len(sums))(weights @ joined) for weights in resamples(len(joined), replicates, seed)
@@ -337,5 +342,8 @@ def resampled(sums: Sequence[Floats], statistic: Statistic, seed: int, replicate
 
 
 def side_by_side(statistic: Statistic, models: int) -> Statistic:
-    """Return the statistic of several models with concatenated sums, shape (..., models x columns)."""
+    """Return a statistic of the concatenated sums of several models, shape (..., models x columns).
+
+    Its results have the shape (..., models).
+    """
     return lambda sums: statistic(sums.reshape(*sums.shape[:-1], models, -1))

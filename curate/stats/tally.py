@@ -1,8 +1,4 @@
-"""Tallies of ratings: checked matrices of codes, distinct patterns, and the sums that agreement is computed from.
-
-A matrix of codes is items x raters: whole numbers from 0 to categories - 1 in the order of the scale, and -1, None or
-NaN for a missing rating. No loop runs over items: equal items are counted once.
-"""
+"""Tallies of ratings: checked matrices of codes, their distinct patterns, and sums to compute agreement from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -21,7 +17,7 @@ Column = npt.ArrayLike | Sequence[int | None]
 _TABLE = "ratings: found texts or rows of unequal length, expected a matrix of whole numbers; give grades as codes"
 
 DENSE = 1 << 22
-"""Keys below this number index an array directly; a longer range is renumbered first."""
+"""Limit of keys used as indexes of an array; keys above it are renumbered first."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +29,21 @@ class Stacked:
         return len(getattr(self, fields(self)[0].name))
 
     def weighted(self, weights: Floats) -> Self:
-        """Return the sums over the first axis with entry i counted weights[..., i] times."""
+        """Return the weighted sums over the first axis, with weights[..., i] for entry i."""
         return type(self)(*(np.asarray(np.tensordot(weights, getattr(self, f.name), axes=1)) for f in fields(self)))
 
 
 @dataclass(frozen=True)
 class Sums(Stacked):
-    """Sums over items from which agreement follows; leading axes hold clusters or bootstrap samples.
+    """Sums over items from which agreement is computed; leading axes hold clusters or bootstrap samples.
 
-    If an item has r ratings, r_c of them in category c, each field is the sum over items of its formula.
+    For an item with r ratings, r_c of them in category c, each field sums the term given below.
     """
 
     rated: Floats
     """1 for an item with a rating; shape (...)."""
     paired: Floats
-    """1 for an item with two ratings or more; shape (...)."""
+    """1 for an item with two or more ratings (a paired item); shape (...)."""
     share: Floats
     """r_c / r over rated items; shape (..., categories)."""
     counts: Floats
@@ -60,21 +56,21 @@ class Sums(Stacked):
 
 @dataclass(frozen=True)
 class Tally:
-    """The distinct patterns of ratings, and the pattern of each item."""
+    """The distinct patterns of ratings, and the index of each item's pattern."""
 
     patterns: Ints
-    """Ratings in each category, one row per distinct pattern; shape (patterns, categories)."""
+    """Number of ratings in each category, one row per distinct pattern; shape (patterns, categories)."""
     which: Ints
     """Row of each item in `patterns`; shape (items,)."""
     weight: Ints | None = None
-    """Number of items of each entry of `which`; 1 if None."""
+    """Number of items represented by each entry of `which`; None for 1 each."""
 
     def times(self) -> Ints:
         """Return the number of items of each pattern."""
         return np.bincount(self.which, self.weight, minlength=len(self.patterns)).astype(np.int64)
 
     def table(self) -> Floats:
-        """Return the ratings in each category, a row per item; shape (items, categories), stored by column."""
+        """Return the number of ratings in each category per item; shape (items, categories), stored in column order."""
         which = self.which if self.weight is None else np.repeat(self.which, self.weight)
         return self.patterns.T.astype(np.float64)[:, which].T
 
@@ -83,7 +79,10 @@ class Tally:
         return _features(self.patterns).weighted(self.times().astype(np.float64))
 
     def by_cluster(self, clusters: npt.ArrayLike) -> Sums:
-        """Return the sums of every cluster, one label per item, stacked in the sorted order of the labels."""
+        """Return the sums of every cluster, stacked in the sorted order of the labels.
+
+        `clusters` has one label per item.
+        """
         pattern_sums, (labels, row) = _features(self.patterns), _labels(clusters, len(self.which))
         if not labels:
             return pattern_sums
@@ -101,14 +100,14 @@ class Tally:
 
 @dataclass(frozen=True)
 class Crosstab(Stacked):
-    """Items by the codes of two raters who both rated them: the first in rows, the second in columns."""
+    """Contingency table of two raters' codes, for items rated by both: the first in rows, the second in columns."""
 
     table: Floats
     """Shape (..., categories, categories); leading axes hold clusters or bootstrap samples."""
 
 
 def distinct(codes: Codes, categories: int) -> tuple[Ints, Ints]:
-    """Return the distinct rows of a matrix of codes, items x raters, and for each item the index of its row.
+    """Return the distinct rows of a matrix of codes (items x raters), and the index of each item's row.
 
     DataError names the first code outside the scale.
     """
@@ -120,7 +119,7 @@ def distinct(codes: Codes, categories: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class Compressed:
-    """A matrix of codes in which equal items of one cluster are one row."""
+    """A matrix of codes in which the equal items of each cluster are merged into one row."""
 
     codes: Ints
     """Shape (rows, raters)."""
@@ -131,7 +130,7 @@ class Compressed:
 
 
 def compress(codes: Codes, categories: int, clusters: npt.ArrayLike | None = None) -> Compressed:
-    """Return the distinct rows of a matrix of codes, items x raters, within each cluster; one cluster without labels.
+    """Return the distinct rows of a matrix of codes (items x raters) within each cluster; without labels, one cluster.
 
     A million items of three raters become at most a few hundred rows per cluster. DataError names the first code
     outside the scale.
@@ -150,9 +149,9 @@ def compress(codes: Codes, categories: int, clusters: npt.ArrayLike | None = Non
 
 
 def tally(codes: Codes, categories: int, weight: Ints | None = None) -> Tally:
-    """Return the patterns in a matrix of codes, items x raters; DataError names the first code outside the scale.
+    """Return the tally of a matrix of codes, items x raters; DataError names the first code outside the scale.
 
-    `weight` is the number of items of each row, 1 if None.
+    `weight` is the number of items of each row; 1 if None.
     """
     patterns, which = distinct(codes, categories)
     rows = np.stack([(patterns == code).sum(axis=1) for code in range(categories)], axis=1).astype(np.int64)
@@ -167,9 +166,9 @@ def crosstab(
     clusters: npt.ArrayLike | None = None,
     weight: Ints | None = None,
 ) -> Crosstab:
-    """Return the table of two raters' codes (one per item); with labels of clusters, one table per cluster, stacked.
+    """Return the contingency table of two raters' codes; with cluster labels, one table per cluster, stacked.
 
-    Items that one of the two did not rate are left out. `weight` is the number of items of each code.
+    Items without a code by both raters are omitted. `weight` is the number of items of each code.
     """
     one, two = _integer_codes(first, 1), _integer_codes(second, 1)
     _same_length(len(two), len(one), "codes of the second rater")
@@ -184,7 +183,7 @@ def crosstab(
 
 
 def _features(patterns: Ints) -> Sums:
-    """Return `Sums` with one entry per pattern, each the terms of a single item of that pattern."""
+    """Return `Sums` with one entry per pattern: the terms of a single item with that pattern."""
     total = patterns.sum(axis=1)
     paired = total >= 2
     # ratings in the second category that a rating in the first is paired with: not with itself
@@ -203,7 +202,10 @@ def _features(patterns: Ints) -> Sums:
 
 
 def _distinct(matrix: Ints, base: int) -> tuple[Ints, Ints]:
-    """Return the index of one row of each set of equal rows, and every row's set; entries are 0 to base - 1."""
+    """Return the index of one row per distinct row, and every row's number among the distinct rows.
+
+    The entries of the matrix are whole numbers from 0 to `base` - 1.
+    """
     key, span = np.zeros(len(matrix), dtype=np.int64), 1
     for column in matrix.T:
         if span * base > DENSE:
@@ -216,7 +218,7 @@ def _distinct(matrix: Ints, base: int) -> tuple[Ints, Ints]:
 
 
 def _renumbered(key: Ints, span: int) -> tuple[Ints, int]:
-    """Return the keys (below `span`) renumbered without gaps, in the same order, and the number of distinct keys."""
+    """Return the keys (below `span`) renumbered without gaps in the same order, and the number of distinct keys."""
     if span > max(DENSE, 8 * len(key)):
         kinds, number = np.unique(key, return_inverse=True)
         return number.astype(np.int64), len(kinds)
@@ -226,7 +228,7 @@ def _renumbered(key: Ints, span: int) -> tuple[Ints, int]:
 
 
 def _labels(clusters: npt.ArrayLike, items: int) -> tuple[int, Ints]:
-    """Return the number of clusters and the number of each item's cluster, in the sorted order of the labels."""
+    """Return the number of clusters, and the number of each item's cluster in the sorted order of the labels."""
     raw = np.asarray(clusters)
     _same_length(raw.size, items, "cluster labels")
     if raw.dtype.kind in "iu" and items and raw.min() >= 0 and raw.max() < DENSE:
@@ -237,7 +239,7 @@ def _labels(clusters: npt.ArrayLike, items: int) -> tuple[int, Ints]:
 
 
 def _integer_codes(values: Codes | Column, dimensions: int) -> Ints:
-    """Return whole numbers with -1 for None and NaN, or raise DataError."""
+    """Return the codes as integers, -1 for None and NaN; DataError for any other value that is not a whole number."""
     try:
         raw = np.asarray(values)
         numbers = raw if raw.dtype.kind in "biu" else np.asarray(values, dtype=np.float64)

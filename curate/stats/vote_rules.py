@@ -1,8 +1,8 @@
-"""Vote rules: one label from the grades of several judges, compared with assessors on a pilot by Cohen's kappa.
+"""Vote rules: binary labels from the grades of several judges, compared with assessors on a pilot by Cohen's kappa.
 
-A rule is one judge at any threshold of the scale, or k of two, three or five judges at the relevance threshold. The
-kappa of the best of many rules on the same pairs is biased upwards: reports say so, and show it next to a rule fixed in
-advance, 2 of 5.
+A rule is one judge at any threshold of the scale, or k votes of two, three or five judges at the relevance threshold.
+The kappa of the best of many rules on the same pairs is biased upwards. Reports state this and show it next to a rule
+fixed in advance, 2 of 5.
 """
 
 import math
@@ -17,23 +17,23 @@ from curate.stats.bootstrap import Interval, interval
 from curate.stats.tally import Crosstab, Ints, crosstab
 
 PANELS = (2, 3, 5)
-"""Sizes of the panels that are compared, besides single judges."""
+"""Numbers of judges of the compared panels; single judges are compared as well."""
 TOLERANCE = 0.05
-"""How far the kappa of a cheaper rule may be below the best: such a lead is due to chance as often as not."""
+"""Maximum deficit in kappa of a cheaper rule against the best; half of such differences are due to chance."""
 LEAST = 100
-"""Minimum pairs graded by assessors: a choice by fewer costs more than it gains."""
+"""Minimum number of pairs graded by assessors: a choice from fewer loses more than it gains."""
 COMPARED = 90
-"""Minimum compared pairs of a proposed rule: below `LEAST`, for a judge may refuse a few."""
+"""Minimum number of compared pairs of a proposed rule; below `LEAST`, because a judge may fail on a few pairs."""
 
 
 @dataclass(frozen=True)
 class VoteRule:
-    """Relevant if at least `votes` of the judges give a grade at or above the threshold."""
+    """Rule that labels a pair relevant if at least `votes` of the judges give a grade at or above the threshold."""
 
     judges: tuple[str, ...]
     votes: int
     cut: int
-    """Position of the lowest grade that counts as a vote; 0 is the lowest of the scale."""
+    """Threshold: position of the lowest grade that counts as a vote; 0 is the lowest of the scale."""
     grade: str
     """Name of that grade."""
 
@@ -46,11 +46,11 @@ class VoteRule:
 
     @property
     def calls(self) -> int:
-        """Return the number of judges per pair."""
+        """Return the number of judge calls per pair."""
         return len(self.judges)
 
     def labels(self, grades: Mapping[str, Ints]) -> Ints:
-        """Return 1 or 0 for each pair, -1 where missing grades (below 0) could change it; shape (pairs,)."""
+        """Return 1 or 0 per pair, or -1 if missing grades (coded below 0) could change the label; shape (pairs,)."""
         codes = np.stack([grades[judge] for judge in self.judges])
         votes, missing = (codes >= self.cut).sum(axis=0), (codes < 0).sum(axis=0)
         labels = np.where(votes >= self.votes, 1, np.where(votes + missing >= self.votes, -1, 0))
@@ -60,7 +60,7 @@ class VoteRule:
 def candidates(judges: Sequence[str], scale: Sequence[str], cut: int) -> Iterator[VoteRule]:
     """Yield the rules to compare, each once: 70 for five judges on a scale of four grades.
 
-    `scale` are the names of the grades, lowest first; `cut` is the position of the lowest relevant one.
+    `scale` lists the grades, lowest first; `cut` is the position of the lowest relevant one.
     """
     for judge in judges:
         for threshold in range(1, len(scale)):
@@ -85,26 +85,27 @@ class RuleAgreement:
     kappa: float | None
     """Cohen's, -1 to 1; None where it is not defined."""
     interval: Interval | None
-    """Interval of kappa, queries resampled."""
+    """Interval of kappa from resampled queries."""
     pairs: int
-    """Pairs with a label of assessors and of the rule."""
+    """Number of pairs with a label both by assessors and by the rule."""
 
 
 def compared(
     rules: Sequence[VoteRule], grades: Mapping[str, Ints], people: Ints, queries: Ints, seed: int
 ) -> list[RuleAgreement]:
-    """Return the agreement of each rule, best kappa first; ties by fewer calls, then by name.
+    """Return the agreement of each rule with assessors, best kappa first; ties by fewer calls, then by name.
 
-    `people` holds 1 or 0 per pair, -1 without an answer; `queries` is the number of each pair's query.
+    `people` holds the assessors' labels: 1 or 0 per pair, -1 without an answer. `queries` is the number of each pair's
+    query.
     """
     agreements = [_agreement(rule, rule.labels(grades), people, queries, seed) for rule in rules]
     return sorted(agreements, key=_order)
 
 
 def proposed(agreements: Sequence[RuleAgreement], price: Callable[[VoteRule], float | None]) -> RuleAgreement | None:
-    """Return the cheapest rule whose kappa is within `TOLERANCE` of the best one's; None if none has a kappa.
+    """Return the cheapest rule whose kappa is within `TOLERANCE` of the best one's; None if no rule has a kappa.
 
-    By price if all of them have one, else by calls; ties by kappa. Rules with fewer than `COMPARED` pairs are left out.
+    By price if all of these rules have one, then by calls, then by kappa. Rules with under `COMPARED` pairs are out.
     """
     eligible = [
         (agreement.kappa, agreement)

@@ -1,4 +1,4 @@
-"""JSON envelope of a command's answer: one object on standard output, with data, warnings or the error."""
+"""JSON envelope of a command's result: one object on standard output with data, warnings, and the error if any."""
 
 import json
 import math
@@ -18,27 +18,30 @@ from curate.view import output_mode
 PACKAGE = "curate-ir"
 CODES = Path(__file__).with_name("error_codes.yaml")
 OURS = {"curate", "typer", "builtins"}
-"""Packages whose error classes have codes; a library's own `DataError` is no mistake of the user."""
+"""Packages whose error classes have codes.
+
+An error class of another library is never reported as the user's mistake.
+"""
 
 Failure = dict[str, str | int]
-"""`error` of the envelope: `code`, `message`, `exit`."""
+"""The field `error` of the envelope: `code`, `message`, `exit` (exit code)."""
 
 
 class _Call:
-    """State of the running command: one per process, several in sequence in tests."""
+    """State of the running command; a process runs one, tests run several in sequence."""
 
     command: str | None = None
     answered = False
     warnings: tuple[str, ...] = ()
     out: IO[str] | None = None
-    """Standard output, while `sys.stdout` is redirected."""
+    """The original standard output while `sys.stdout` is redirected; None otherwise."""
 
 
 _call = _Call()
 
 
 def begin(command: str | None) -> None:
-    """Record the command of the envelope; None until it is known."""
+    """Start the envelope of a command; None until its name is known."""
     _call.command, _call.answered, _call.warnings = command, False, ()
 
 
@@ -70,9 +73,9 @@ def answer(
     warnings: Iterable[str] = (),
     failed: BaseException | None = None,
 ) -> None:
-    """Print a command's data, in the envelope or as lines of text, iterated only then; raise `failed` after it.
+    """Print a command's data, in the envelope or as `lines` of text; then raise `failed`, if given.
 
-    `warnings` are for the envelope only; the lines contain them already.
+    `lines` are iterated only if they are printed. `warnings` are for the envelope only; the lines contain them already.
     """
     if as_json:
         _call.warnings += tuple(warnings)
@@ -86,7 +89,7 @@ def answer(
 
 
 def only_plans(as_json: bool) -> None:
-    """Raise an error for --json without --plan: a running stage has --json-lines instead."""
+    """Raise ConfigError for --json without --plan; a running stage supports --json-lines instead."""
     from curate.core.errors import ConfigError
 
     if as_json:
@@ -102,7 +105,7 @@ def refuse(error: Failure) -> None:
 
 
 def failure(error: BaseException) -> Failure:
-    """Return `error` of the envelope; the code is that of the nearest class in the MRO that has one."""
+    """Return the envelope's `error`; its code is that of the nearest class in the MRO that has one."""
     kinds = codes()
     ours = (kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in OURS)
     code = next(kinds[name] for name in ours if name in kinds)
@@ -119,12 +122,12 @@ def listed() -> Mapping[str, Mapping[str, Any]]:
 
 
 def codes() -> dict[str, str]:
-    """Return name of a class of errors -> its code."""
+    """Return name of an error class -> its code."""
     return {name: code for code, entry in listed().items() for name in entry["classes"]}
 
 
 def plain(content: object) -> Any:  # noqa: ANN401 - any JSON value
-    """Return JSON types: NaN and infinity become None; paths, dates and keys text."""
+    """Return a value in JSON's types: NaN and infinity as None; paths, dates and keys of mappings as text."""
     if isinstance(content, Mapping):
         return {str(key): plain(entry) for key, entry in content.items()}
     if isinstance(content, list | tuple):
@@ -146,7 +149,7 @@ def _message(error: BaseException) -> str:
 
 
 def _options() -> Sequence[str]:
-    """Return the typed arguments that can be options; an error may occur before they are parsed."""
+    """Return the command-line arguments before `--`; needed because an error may occur before they are parsed."""
     words = sys.argv[1:]
     return words[: words.index("--")] if "--" in words else words
 
@@ -167,9 +170,9 @@ def _print(content: object, error: Failure | None) -> None:
 
 
 def write(text: str) -> None:
-    """Print JSON in UTF-8, whatever the locale; lone surrogates, as in odd file names, are escaped.
+    """Print JSON in UTF-8 in any locale; lone surrogates, as in odd file names, are escaped.
 
-    A broken pipe, as of `head`, is ignored.
+    A broken pipe is ignored, as of `| head`.
     """
     try:
         typer.echo(text.encode("utf-8", "backslashreplace"), file=_call.out)

@@ -1,7 +1,7 @@
-"""Charts as strings of inline SVG: no script, no file, and text that stays readable at any width.
+"""Charts as strings of inline SVG, without scripts and files; text has the same size at any width.
 
-Widths are shares of the page and heights pixels, so a chart fills its column and letters never shrink. Colours are
-classes, which a page's style sheet fills for light, dark and print.
+Widths are shares of the page and heights pixels, so a chart fills its column and letters never shrink. Colours are CSS
+classes that the style sheet of the page defines for light and dark screens and for print.
 """
 
 import math
@@ -16,11 +16,11 @@ from curate.core.scale import FIVE, Scale
 
 FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
 ROW, BAR = 50, 22
-"""Pixels of a row with its label, and of the bar in it."""
+"""Height in pixels of a row with its label, and of the bar in it."""
 
 
 def svg(title: str, height: int, marks: Sequence[str]) -> str:
-    """Return a chart of these marks; its title is shown as a tooltip and read by screen readers."""
+    """Return an SVG chart of these marks; its title is the tooltip and the text for screen readers."""
     name = escape(title)
     head = f'<svg role="img" aria-label="{name}" width="100%" height="{height}"'
     return "\n".join([f'{head} font-family="{FONTS}" font-size="13">', f"<title>{name}</title>", *marks, "</svg>"])
@@ -33,7 +33,7 @@ def bar(start: float, width: float, top: float, style: str, hint: str, *, height
 
 
 def dot(middle: float, top: float, style: str, hint: str) -> str:
-    """Return a dot with its tooltip, if any."""
+    """Return a dot; with a tooltip unless `hint` is empty."""
     title = f"<title>{escape(hint)}</title>" if hint else ""
     return f'<circle class="{style}" cx="{percent(middle)}" cy="{top:g}" r="5">{title}</circle>'
 
@@ -45,7 +45,7 @@ def rule(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
 
 
 def heading(label: str, number: str, top: int) -> str:
-    """Return the line above a bar: its label on the left, its number on the right."""
+    """Return the line of text above a bar: label on the left, number on the right."""
     name = letters(0, top + 14, short(label, 36), "label", "start", hint=label)
     return name + letters(1, top + 14, number, "number", "end")
 
@@ -58,7 +58,7 @@ def letters(start: float, top: float, text: str, style: str, anchor: str, *, hin
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage with at most two digits, the same on every machine."""
+    """Return a share as a percentage with at most two decimals, equal on every machine."""
     return f"{round(100 * share, 2):g}%"
 
 
@@ -81,19 +81,19 @@ def short(text: str, size: int = 12) -> str:
 
 STATUSES = ("refused", "unparsed", "failed", "stopped")
 NOT_ASKED = "-"
-"""Key of a judge without grade and status; no label of a scale."""
+"""Key of a judge with neither grade nor status; not a label of any scale."""
 _Colour = tuple[float, float, float]
 """Lightness, chroma and hue as in CSS oklch()."""
 _RELEVANT: Sequence[tuple[_Colour, _Colour]] = (
     ((0.36, 0.065, 195), (0.55, 0.095, 215)),
     ((0.84, 0.085, 195), (0.66, 0.1, 225)),
 )
-"""From the best grade to the lowest relevant one, on a light page and on a dark one."""
+"""Colours of the best and the lowest relevant grade, on a light page, then on a dark one; others are interpolated."""
 _OTHERS: Sequence[tuple[_Colour, _Colour]] = (
     ((0.93, 0.09, 95), (0.7, 0.045, 60)),
     ((0.53, 0.095, 75), (0.36, 0.02, 60)),
 )
-"""From the grade below the cut to the worst."""
+"""Colours of the highest and the lowest grade below the relevance threshold, on a light page, then on a dark one."""
 _LIGHT, _DARK = "#ffffff", "#14191d"
 _CATEGORIES: Mapping[str, str] = {
     "#e69f00": _DARK,
@@ -107,17 +107,20 @@ _CATEGORIES: Mapping[str, str] = {
     "#aa3377": _LIGHT,
     "#663333": _LIGHT,
 }
-"""Colour -> colour of text on it."""
+"""Colour of a label of a nominal scale -> colour of text on it."""
 
 
 def classes(scale: Scale) -> dict[str, str]:
-    """Return label, status or `-` (not asked) -> CSS class."""
+    """Return label, status or `-` (judge not asked) -> CSS class."""
     by_label = {label: f"g-{label if scale == FIVE else f'x{index}'}" for index, label in enumerate(scale.labels)}
     return by_label | {status: f"g-{status}" for status in STATUSES} | {NOT_ASKED: "g-none"}
 
 
 def styles(scale: Scale) -> str:
-    """Return CSS rules for the colours of the grades; empty for the five default grades, styled elsewhere."""
+    """Return the CSS rules for the grades' colours.
+
+    Empty for the default five grades, which other style sheets define.
+    """
     if scale == FIVE:
         return ""
     return "\n".join(
@@ -128,7 +131,7 @@ def styles(scale: Scale) -> str:
 
 
 def colours(scale: Scale) -> list[tuple[str, str]]:
-    """Return, per label of a scale, the CSS colours of its bar and of text on it."""
+    """Return (CSS colour of the bar, CSS colour of text on it) per label of a scale."""
     if scale.order == "nominal":
         pairs = list(_CATEGORIES.items())
         return [pairs[index % len(pairs)] for index in range(len(scale.labels))]
@@ -151,10 +154,10 @@ def _mixed(first: _Colour, last: _Colour, share: float) -> str:
 
 
 def fitted(words: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
-    """Return the words of a language for an ordinal scale: texts with {grades}, {low} and {below} filled in.
+    """Return the words of a language with {grades}, {low} and {below} filled in for an ordinal scale.
 
-    A label is its own name among `grades`; `grades_note` says which are relevant, and `agreement_note` names the gains
-    where they are not equally far apart.
+    `grades` maps each label to itself; `grades_note` names the relevant ones, and `agreement_note` the gains if they
+    are not equally spaced.
     """
     above = len(scale.positives)
     placeholders = {
@@ -178,7 +181,7 @@ def fitted(words: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
 
 
 def _filled(content: object, texts: Mapping[str, str]) -> object:
-    """Return texts, also in mappings and lists, with placeholders filled in; other braces stay."""
+    """Return texts, also nested in mappings and lists, with placeholders filled in; other braces are unchanged."""
     if isinstance(content, str):
         for name, text in texts.items():
             content = content.replace(name, text)
@@ -189,7 +192,7 @@ def _filled(content: object, texts: Mapping[str, str]) -> object:
 
 
 def _listed(labels: Sequence[str], words: Mapping[str, Any]) -> str:
-    """Return labels in words: S and A, or B, C and D."""
+    """Return labels as an enumeration: S and A, or B, C and D."""
     head = words["comma"].join(labels[:-1])
     return f"{head}{words['and']}{labels[-1]}" if head else labels[-1]
 
@@ -197,16 +200,16 @@ def _listed(labels: Sequence[str], words: Mapping[str, Any]) -> str:
 # Charts as strings of inline SVG: no script, no file, and text that stays readable at any width.
 
 PLOT = 150
-"""Pixels of a histogram's tallest bar."""
+"""Height in pixels of the tallest bar of a histogram."""
 SQUARE = 300
-"""Pixels of a scatter's height."""
+"""Height in pixels of a scatter plot."""
 LETTER = 0.0088
 """Maximum width of a half-width letter as a share of a page of 820 pixels."""
 MARGIN = 20
 DOTS, LINE = 28, 19
-"""Pixels of a row of dots, and of a line of figures."""
+"""Height in pixels of a row of dots, and of a line of figures."""
 INSIDE = 0.09
-"""A bar narrower than this share of the width holds no number: on a phone it would not fit."""
+"""Minimum width (share of the page) of a bar with a number in it; on a phone, less has no room for one."""
 
 
 def funnel(title: str, steps: Sequence[tuple[str, int]]) -> str:
@@ -223,9 +226,9 @@ def funnel(title: str, steps: Sequence[tuple[str, int]]) -> str:
 def stacked(
     title: str, rows: Sequence[tuple[str, Mapping[str, int]]], kinds: Mapping[str, str], names: Mapping[str, str]
 ) -> str:
-    """Return one full bar per row, split by the shares of its counts.
+    """Return one stacked bar of full width per row, split by the shares of its counts.
 
-    `kinds` maps parts, in order, to their classes, `names` to their labels.
+    `kinds` maps the keys of the counts, in order, to CSS classes; `names` maps them to labels.
     """
     marks = []
     for index, (label, counts) in enumerate(rows):
@@ -261,9 +264,9 @@ def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> st
 
 
 def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Sequence[str], int]]) -> str:
-    """Return an UpSet plot: an upright bar per group, and below it the sets of its members.
+    """Return an UpSet plot: one vertical bar per group, and below it a dot for each set of the group.
 
-    `sets` are names and sizes, one row each; `groups` are names of sets, and the number of members in exactly these.
+    `sets` are (name, size), one row each. `groups` are (names of sets, number of members in exactly these sets).
     """
     names_width = 0.3
     wide = (1 - names_width) / max(len(groups), 1)
@@ -289,9 +292,9 @@ def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Se
 def forest(
     title: str, rows: Sequence[tuple[str, Sequence[tuple[str, float | None, Sequence[float] | None, str]]]]
 ) -> str:
-    """Return a forest plot: figures with their intervals on one scale from 0, or the lowest negative figure, to 1.
+    """Return a forest plot: figures with intervals on a common scale, from 0 or the lowest negative figure, to 1.
 
-    A row is a label and its entries: name, figure (None: nothing is drawn), interval and text on the right.
+    A row is a label with its entries (name, figure, interval, text on the right); no figure is drawn if it is None.
     """
     every = [entry for _, entries in rows for entry in entries]
     low = min([0.0, *(min([figure, *(bounds or ())]) for _, figure, bounds, _ in every if figure is not None)])
@@ -318,7 +321,10 @@ def forest(
 
 
 def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | None]], largest: float = 1.0) -> str:
-    """Return one bar per row (label, score from 0, bounds of its interval or None), with the interval over its end."""
+    """Return one bar per row (label, score, low and high of its interval or None).
+
+    The interval is drawn over the bar's end.
+    """
     marks = []
     for index, (label, score, low, high) in enumerate(rows):
         top = index * ROW
@@ -335,11 +341,10 @@ def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | No
 def scatter(
     title: str, points: Sequence[tuple[str, float, float]], across: str, up: str, *, logarithmic: bool = False
 ) -> str:
-    """Return a scatter plot of points (label, x, y), both axes from just below the minimum to just above the maximum.
+    """Return a scatter plot of points (label, x, y); both axes extend to the next round values.
 
-    `logarithmic` applies to the horizontal axis; its values must then be above 0.
-
-    Labels cover no dot and no other label; one without room appears only in the tooltip of its dot.
+    With `logarithmic`, the horizontal axis is logarithmic, and x must be above 0. Labels cover no dot and no other
+    label; a label without room is only in the tooltip of its dot.
     """
     left, right, top, bottom = 0.1, 0.9, 34, 34 + SQUARE
     xs = (_log_scale if logarithmic else _scale)([x for _, x, _ in points])
@@ -360,7 +365,7 @@ def scatter(
 
 
 def alone(picture: str, style: str, width: int = 820) -> str:
-    """Return a chart as an SVG file: `width` pixels wide, with a background and the style sheet `style`."""
+    """Return a chart as a separate SVG file, `width` pixels wide, with a background and the style sheet `style`."""
     height = int(picture.split('height="', 1)[1].split('"', 1)[0])
     inner = picture.replace("<svg ", f'<svg x="{MARGIN}" y="{MARGIN}" ', 1).replace(
         'width="100%"', f'width="{width - 2 * MARGIN}"', 1
@@ -371,7 +376,7 @@ def alone(picture: str, style: str, width: int = 820) -> str:
 
 
 def _dots(middle: float, base: float, members: Sequence[bool]) -> list[str]:
-    """Return a column of dots, filled for the members and joined from the first of them to the last."""
+    """Return a column of dots, filled for members; a line joins the first member to the last."""
     tops = [base + (index + 0.5) * DOTS for index in range(len(members))]
     filled = [top for top, member in zip(tops, members, strict=True) if member]
     line = [rule(middle, filled[0], middle, filled[-1], "joint")] if filled else []
@@ -380,7 +385,7 @@ def _dots(middle: float, base: float, members: Sequence[bool]) -> list[str]:
 
 
 def _labels(labels: Sequence[str], centres: Sequence[tuple[float, float]]) -> Iterator[str]:
-    """Yield the labels of dots, from the top, each at the first of four positions that is free."""
+    """Yield the labels of dots, from top to bottom, each at the first free of four positions."""
     occupied = [(start - 0.01, start + 0.01, down) for start, down in centres]
     for label, (start, down) in sorted(zip(labels, centres, strict=True), key=lambda labelled: labelled[1][1]):
         text = short(label, 24)
@@ -397,7 +402,7 @@ def _labels(labels: Sequence[str], centres: Sequence[tuple[float, float]]) -> It
 
 @dataclass(frozen=True)
 class _Scale:
-    """Values as shares of an axis."""
+    """Linear axis: maps values to shares of its length."""
 
     low: float
     high: float
@@ -408,14 +413,14 @@ class _Scale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Return share and text of every round value."""
+        """Return (share of the axis, text) of every round value."""
         count = round((self.high - self.low) / self.step)
         values = [self.low + step * self.step for step in range(count + 1)]
         return [(self.share(tick), f"{round(tick, 6):,.10g}") for tick in values]
 
 
 def _scale(values: Sequence[float]) -> _Scale:
-    """Return an axis of four to ten round steps that holds all values."""
+    """Return an axis with round steps that contains all values."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     wide = (high - low) or abs(high) or 1.0
     power = 10.0 ** math.floor(math.log10(wide / 4))
@@ -426,7 +431,7 @@ def _scale(values: Sequence[float]) -> _Scale:
 
 @dataclass(frozen=True)
 class _LogScale:
-    """Values above 0 as shares of a logarithmic axis between two powers of ten."""
+    """Logarithmic axis between two powers of ten: maps values above 0 to shares of its length."""
 
     low: int
     high: int
@@ -436,11 +441,11 @@ class _LogScale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Return share and text of every power of ten."""
+        """Return (share of the axis, text) of every power of ten."""
         return [(self.share(10.0**power), f"{10.0**power:,.10g}") for power in range(self.low, self.high + 1)]
 
 
 def _log_scale(values: Sequence[float]) -> _LogScale:
-    """Return a logarithmic axis from the power of ten below the least value to the one above the greatest."""
+    """Return a logarithmic axis from the power of ten at or below the minimum to the one at or above the maximum."""
     low = math.floor(math.log10(min(values, default=1.0)) + 1e-9)
     return _LogScale(low, max(math.ceil(math.log10(max(values, default=1.0)) - 1e-9), low + 1))

@@ -7,7 +7,7 @@ Row = Mapping[str, object]
 
 
 def block(title: str, *parts: str) -> str:
-    """Return parts of a value under its title; the title is plain text."""
+    """Return HTML parts under a title; the title is plain text and is escaped."""
     return f"<div><p><strong>{escape(title)}</strong></p>{''.join(parts)}</div>"
 
 
@@ -17,7 +17,10 @@ def lines(texts: Sequence[str]) -> str:
 
 
 def table(rows: Sequence[Row], digits: int = 3, caption: str = "") -> str:
-    """Return rows of the same columns as a table; floats with `digits` decimals, None as a dash."""
+    """Return rows with the same columns as an HTML table, or "" without rows.
+
+    Floats have `digits` decimals; None is shown as a dash.
+    """
     if not rows:
         return ""
     names = list(rows[0])

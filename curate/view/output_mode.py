@@ -26,7 +26,7 @@ _writing = threading.Lock()
 
 
 def begin(*, quiet: bool = False, json_lines: bool = False) -> None:
-    """Set the output mode of the command that begins."""
+    """Set the output mode of a command at its start."""
     _mode.quiet, _mode.json_lines, _mode.result = quiet, json_lines, {}
 
 
@@ -36,7 +36,7 @@ def quiet() -> bool:
 
 
 def json_lines() -> bool:
-    """Return whether every line of standard output is a JSON object with an `event`."""
+    """Return whether standard output consists of JSON objects with an `event`, one per line."""
     return _mode.json_lines
 
 
@@ -49,7 +49,7 @@ def emit(event: Mapping[str, Any]) -> None:
 
 
 def put(result: Mapping[str, Any], text: str, *, err: bool = False) -> None:
-    """Print a part of a command's result as text; under `--json-lines` add it to the last event, `result`."""
+    """Print part of a command's result as text, or with `--json-lines` add it to the final event, `result`."""
     if json_lines():
         _mode.result.update(result)
     else:

@@ -1,4 +1,4 @@
-"""Tables of an evaluation in Markdown: scores of models and baselines, and distances to the best baseline."""
+"""Markdown tables of an evaluation: scores of models and baselines, and distances to the best baseline."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,11 +7,11 @@ Figures = Mapping[str, Any]
 REMOVED = "in doubt @10, which condensing removes"
 SPEED = "queries per second"
 LEADS = {"stock": "stock", "condensed": "condensed", "median": "median grade"}
-"""Scoring of contested pairs -> column name."""
+"""Scoring of contested pairs -> column heading."""
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows of the same columns as a Markdown table; None is shown as a dash."""
+    """Return rows with the same columns as a Markdown table; None is shown as a dash."""
     heads = list(rows[0])
     cells = [["–" if row[head] is None else str(row[head]) for head in heads] for row in rows]
     lines = [heads, ["---"] * len(heads), *cells]
@@ -19,17 +19,17 @@ def table(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def marked(name: str, mark: str) -> str:
-    """Return a model's name with its mark: circular, floor or shortcut."""
+    """Return a model's name, followed by its mark (circular, floor or shortcut) in brackets, if any."""
     return f"{name} ({mark})" if mark else name
 
 
 def speed(figure: float | None) -> str | None:
-    """Return texts per second as a table shows them."""
+    """Return texts per second as a whole number; None stays None."""
     return None if figure is None else f"{figure:,.0f}"
 
 
 def ranged(figure: Mapping[str, Any] | None, factor: float = 100, digits: int = 2) -> str | None:
-    """Return a figure with its interval, such as `87.60 (80.12 to 93.40)`."""
+    """Return a figure times `factor` with its interval, such as `87.60 (80.12 to 93.40)`; None if it is undefined."""
     if figure is None or figure["value"] is None:
         return None
     text = f"{factor * figure['value']:.{digits}f}"
@@ -39,7 +39,7 @@ def ranged(figure: Mapping[str, Any] | None, factor: float = 100, digits: int = 
 
 
 def scores(task: Figures) -> Iterator[dict[str, object]]:
-    """Yield a row per model and baseline, best first, the main scoring in the first column."""
+    """Yield one row per model and baseline, best first; the main scoring is the first column."""
     further_measures = list(dict.fromkeys(name for result in task["scores"] for name in result["beside"]))
     for result in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["lead"]):
         mark, name = "**" if result["best"] else "", marked(result["model"], result.get("floor", ""))
@@ -66,7 +66,7 @@ def scores(task: Figures) -> Iterator[dict[str, object]]:
 
 
 def against_floors(task: Figures, what: str) -> Iterator[str]:
-    """Yield the section on the best baseline and the models' distances to it; nothing without baselines."""
+    """Yield the lines on the best baseline and the models' distances to it; nothing without baselines."""
     against = task["against_floors"]
     if not against:
         return

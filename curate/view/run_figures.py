@@ -1,4 +1,4 @@
-"""Figures of the report from the tables of a run: drops, overlap, samples, counts per query."""
+"""Figures of the report from the tables of a run: drops, overlap of retrievers, samples of pairs, counts per query."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class RetrieverGroup:
-    """Pairs found by exactly these retrievers."""
+    """Pairs found by exactly these retrievers and no others."""
 
     retrievers: tuple[str, ...]
     pairs: int
@@ -38,19 +38,19 @@ class RetrieverGroup:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Overlap of retrievers in a pool; lists are in the order of `retrievers`."""
+    """Overlap of the retrievers in a pool; lists are in the order of `retrievers`."""
 
     retrievers: list[str]
     pairs: int
-    """Pairs in the pool, found by any retriever."""
+    """Number of pairs in the pool with a hit of any retriever."""
     found: list[int]
     alone: list[int]
-    """Pairs that no other retriever found."""
+    """Number of pairs per retriever that no other retriever found."""
     relevant: list[int]
-    """Relevant pairs among those found."""
+    """Number of relevant pairs among those in `found`."""
     relevant_alone: list[int]
     together: list[RetrieverGroup]
-    """The pairs of the pool, grouped by their retrievers; the largest group first."""
+    """The pairs grouped by their retrievers, the largest group first."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,17 @@ class QueryCounts:
 
 
 def counted_texts(facts: Mapping[str, Json], name: str) -> str:
-    """Return how many queries and documents a stage counted under a name, as words; empty if none."""
+    """Return a fact of a stage on queries and documents as text, such as `3 queries and 20 documents`.
+
+    The text is empty if the stage counted none.
+    """
     words = {"queries": "queries", "corpus": "documents"}
     counts = ((facts.get(f"{name}_{table}"), word) for table, word in words.items())
     return " and ".join(f"{count:,} {word}" for count, word in counts if isinstance(count, int) and count)
 
 
 def drops(tables: Sequence[pl.DataFrame]) -> list[Drop]:
-    """Return the `dropped` tables counted by stage, table and reason: stages as given, then the largest count first."""
+    """Return the numbers of rows of `dropped` tables per stage, table and reason; within a stage the largest first."""
     counts: list[Drop] = []
     for table in tables:
         counted = table.group_by("stage", "table", "reason").len("count")
@@ -81,9 +84,9 @@ def drops(tables: Sequence[pl.DataFrame]) -> list[Drop]:
 
 
 def overlap(pool: pl.DataFrame, verdicts: pl.DataFrame) -> Overlap:
-    """Return the overlap of the retrievers in a pool, counting hits down to the requested depth.
+    """Return the overlap of the retrievers in a pool, from hits down to the requested depth.
 
-    Known positives without a hit are left out.
+    Pairs without a hit, which were added as known positives, are excluded.
     """
     pool = pool.filter(pl.col("hits").list.len() > 0)
     by = pool.select(*PAIR, by=pl.col("hits").list.eval(pl.element().struct.field("retriever")))
@@ -107,7 +110,10 @@ def overlap(pool: pl.DataFrame, verdicts: pl.DataFrame) -> Overlap:
 def _retriever_groups(
     names: Sequence[str], hits: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]
 ) -> list[RetrieverGroup]:
-    """Return the groups of pairs that the same retrievers found; `hits` is pairs x retrievers, `good` the relevant."""
+    """Return the pairs grouped by the retrievers that found them.
+
+    `hits` is pairs x retrievers, `good` marks relevant pairs.
+    """
     kinds, which = np.unique(hits @ (1 << np.arange(len(names))), return_inverse=True)
     counts = zip(kinds.tolist(), np.bincount(which), np.bincount(which[good], minlength=len(kinds)), strict=True)
     groups = [
@@ -118,7 +124,7 @@ def _retriever_groups(
 
 
 def per_query(queries: pl.DataFrame, pool: pl.DataFrame, verdicts: pl.DataFrame) -> list[QueryCounts]:
-    """Return the counts of every query, in the order of the queries; one without candidates has zeros."""
+    """Return the counts of every query, in the order of `queries`; zeros for a query without candidates."""
     pooled = Counter(pool["query_id"])
     decided = Counter(verdicts.select("query_id", "verdict").iter_rows())
     return [
@@ -128,7 +134,7 @@ def per_query(queries: pl.DataFrame, pool: pl.DataFrame, verdicts: pl.DataFrame)
 
 
 def stratified(verdicts: pl.DataFrame, size: int, seed: int, *purpose: str) -> list[tuple[str, str, str]]:
-    """Draw `size` pairs (query_id, doc_id, verdict), as evenly from the verdicts as their sizes allow.
+    """Return `size` random pairs (query_id, doc_id, verdict), spread over the verdicts as evenly as their sizes permit.
 
     `purpose` makes draws with the same seed independent.
     """
@@ -142,7 +148,7 @@ def stratified(verdicts: pl.DataFrame, size: int, seed: int, *purpose: str) -> l
 
 
 def by_query(verdicts: pl.DataFrame, queries: int, pairs: int, seed: int) -> list[tuple[str, str, str]]:
-    """Draw queries, and pairs of each by `stratified`; grouped by query, those not relevant last."""
+    """Return random queries' pairs drawn by `stratified`, grouped by query; within one, pairs not relevant are last."""
     names = sorted(verdicts["query_id"].unique())
     chosen = sorted(generator(seed, "report", "queries to read").sample(names, min(queries, len(names))))
     by_id = verdicts.filter(pl.col("query_id").is_in(chosen)).partition_by("query_id", as_dict=True)
@@ -153,15 +159,15 @@ def by_query(verdicts: pl.DataFrame, queries: int, pairs: int, seed: int) -> lis
 
 
 def excerpt(text: str, size: int) -> str:
-    """Return the first `size` code points of a text with runs of white space collapsed, and … if it was cut."""
+    """Return the first `size` code points of a text with white space collapsed, followed by … if it was cut."""
     plain = " ".join(text.split())
     return plain if len(plain) <= size else f"{plain[:size].rstrip()}…"
 
 
 def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
-    """Format a figure with its interval, such as `0.731 (0.70–0.76)`, or alone if it has none; None for None.
+    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; without bounds, the figure alone; None for None.
 
-    Bounds have a third digit where two would hide that they differ: in an interval narrower than `NARROW`.
+    Bounds have three decimals if the interval is narrower than `NARROW`, because two might not show that they differ.
     """
     if figure is None:
         return None
@@ -174,9 +180,9 @@ def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
 
 
 def stated(measures: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
-    """Format a measure of agreement with its interval.
+    """Return a measure of agreement with its interval, as text in the language of `words`.
 
-    In the language of `words`: `1 by definition` if the raters used one category only, or that it is undefined.
+    `1 by definition` if the raters used one category only; the word for "undefined" if it is None.
     """
     if measures[name] is not None and measures.get("one_category"):
         return str(words["by_definition"])
@@ -184,20 +190,20 @@ def stated(measures: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> 
 
 
 def between(figure: Mapping[str, Any] | None) -> str | None:
-    """Format a figure of a sample (value, low, high) with its interval; None if it is undefined."""
+    """Return a figure (value, low, high) with its interval as text; None if it is undefined."""
     if figure is None:
         return None
     return ranged(figure["value"], None if figure["low"] is None else (figure["low"], figure["high"]))
 
 
 def counted(figure: Mapping[str, Any], words: Mapping[str, Any]) -> str:
-    """Format an estimated count with its interval, in the language of `words`."""
+    """Return an estimated count with its interval as text in the language of `words`."""
     numbers = [f"{figure[name]:,.0f}" for name in ("value", "low", "high") if figure[name] is not None]
     return str(words["conclusion"]["between"].format(*numbers)) if len(numbers) > 1 else numbers[0]
 
 
 def hundred(figure: Mapping[str, Any] | None) -> str | None:
-    """Format a score with its interval, times 100 and with one digit; None if it is undefined."""
+    """Return a score with its interval, times 100 with one decimal; None if it is undefined."""
     if figure is None or figure["value"] is None:
         return None
     bounds = [f"{100 * figure[name]:.1f}" for name in ("low", "high") if figure[name] is not None]
@@ -206,7 +212,7 @@ def hundred(figure: Mapping[str, Any] | None) -> str | None:
 
 
 def failed(facts: Mapping[str, Json]) -> list[str]:
-    """Return the judges that failed the qualification test but judged, from the report of the judge stage."""
+    """Return the judges that did not pass the qualification test, from the facts of the judge stage."""
     gate = facts.get("gate")
     measured = gate.get("judges") if isinstance(gate, Mapping) else None
     by_judge = measured if isinstance(measured, Mapping) else {}
@@ -216,7 +222,7 @@ def failed(facts: Mapping[str, Json]) -> list[str]:
 
 
 def only_heuristics(panel: Sequence[str], heuristic: Sequence[str]) -> bool:
-    """Return whether all judges of the panel are heuristics, whose labels are no evidence."""
+    """Return whether all judges of the panel are heuristics; their labels are no evidence."""
     return set(panel) <= set(heuristic)
 
 
@@ -237,14 +243,14 @@ Figures = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class LeadRow:
-    """A row of the first section: title and lines."""
+    """A row of the report's first section: title and lines of text."""
 
     title: str
     lines: Sequence[str]
 
 
 def lead_rows(lead: Figures, words: Words) -> list[LeadRow]:
-    """Return the result of `review.lead.lead` in the words of the report in a language."""
+    """Return the rows of the report's first section: the figures of `review.lead.lead` in the words of a language."""
     lead_words = words["lead"]
     rule = lead_words["rules"].get(lead["policy"], lead["policy"])
     wrote = lead.get("synthetic")

@@ -1,4 +1,4 @@
-"""Rows as lines of text, and caveats of small samples."""
+"""Plain-text tables and figures, and caveats on small samples."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,20 +7,20 @@ HEURISTIC = "judged by heuristics alone: these figures show the machinery and ar
 
 
 def too_few(clusters: int, what: str = "queries") -> list[str]:
-    """Return the caveat of intervals that resample few queries, or other clusters; [] for enough."""
+    """Return the caveat on intervals that resample few queries or other clusters; [] for `FEW` or more."""
     from curate.stats.bootstrap import FEW
 
     return [f"under {FEW} {what}: these intervals are too narrow"] if clusters < FEW else []
 
 
 def caveats(figures: Mapping[str, Any], queries: int | None) -> list[str]:
-    """Return the caveats of figures; `queries` is the number resampled, None if nothing is resampled."""
+    """Return the caveats on figures; `queries` is the number of resampled queries, None if there is no resampling."""
     lines = [HEURISTIC] if figures["heuristic"] else []
     return lines if queries is None else [*lines, *too_few(queries)]
 
 
 def as_table(rows: Sequence[Mapping[str, object]], digits: int = 1) -> str:
-    """Return rows of the same columns as lines of text; numbers that are not whole with so many digits."""
+    """Return rows with the same columns as an aligned text table; floats with `digits` decimals."""
     names = list(rows[0])
     cells = [names, *[[_cell(row[name], digits) for name in names] for row in rows]]
     widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
@@ -43,7 +43,7 @@ def _cell(content: object, digits: int) -> str:
 
 
 def ranged(figure: Mapping[str, Any], digits: int = 3) -> str:
-    """Return a figure with its interval, such as `0.731 (0.700 to 0.760)`; `not defined` for None."""
+    """Return a figure with its interval, such as `0.731 (0.700 to 0.760)`; `not defined` if its value is None."""
     if figure["value"] is None:
         return "not defined"
     number = f"{figure['value']:,.{digits}f}"

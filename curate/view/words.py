@@ -1,4 +1,4 @@
-"""Words of pages in a language, and the template engine that shows figures in them."""
+"""Words of HTML pages in a language, and the template engine of the pages."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def environment(words: Mapping[str, Any]) -> "Environment":
-    """Return a template engine that escapes every text and shows None as "not defined", in the words of a language."""
+    """Return a Jinja environment that escapes every text and shows None as the word for "not defined"."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     undefined = words["undefined"]
@@ -35,6 +35,6 @@ def environment(words: Mapping[str, Any]) -> "Environment":
 
 
 def strings(language: str, kind: str = "report") -> dict[str, Any]:
-    """Return the words of a kind of page, report or audit, in a language; English where there are none of it."""
+    """Return the words of a kind of page (`report` or `audit`) in a language; English if they are not translated."""
     words: dict[str, Any] = resources.words(f"commands/{kind}/words.yaml", language)
     return words

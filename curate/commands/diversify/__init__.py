@@ -8,9 +8,9 @@ from curate.core.config import Section
 from curate.core.scripts import Script
 
 COPIES = "copies"
-"""The rule that needs no threshold and no encoder: texts whose sentences are all in another text."""
+"""Default rule, without threshold and encoder: texts whose sentences are all in another text are dropped."""
 NEAR_DUPLICATES = "near-duplicates"
-"""The packaged threshold of `use` or `e5` for the script of the texts."""
+"""Name of the packaged threshold of the encoder `use` or `e5` for the script of the texts."""
 Cosine = Annotated[float, Field(ge=-1, le=1)]
 
 
@@ -44,7 +44,7 @@ class DiversityRule(Section):
 
     @property
     def by_cosine(self) -> bool:
-        """Return whether vectors are compared, for which an encoder is needed."""
+        """Return whether the rule compares vectors and thus needs an encoder."""
         return self.enabled and self.t != COPIES
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Forecast of diversify: the numbers of texts to encode and to compare, and the numbers that thresholds would keep."""
+"""Cost forecast of `diversify`: numbers of texts to encode and compare, and numbers that thresholds would retain."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -20,16 +20,16 @@ from curate.retrieval.similarity.screening import Screen
 from curate.retrieval.vectors import CachedEncoder, keys_of
 
 SAMPLE = 32
-"""Texts that are encoded for the estimate; their vectors are not kept."""
+"""Number of texts encoded for the estimate; their vectors are not stored."""
 ROLES: dict[str, Role] = {"queries": "query", "corpus": "document"}
 
 
 def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return a row for queries and one for documents: the number of texts, and the estimated minutes.
+    """Return one row each for queries and documents: the number of texts, and the estimated minutes.
 
-    Keys: `texts`; `to_encode`, those not in the cache; `encode_minutes`, from the time that some of them take, None for
-    an encoder on a server, to which no text is sent; `compare_minutes`, at most, from the time of one block of
-    products, as if no text were dropped. `t: auto` compares up to 20,000 texts about ten times more.
+    Keys: `texts`. `to_encode`: texts not in the cache. `encode_minutes`: estimated from timing some of them; None for a
+    remote encoder, to which no text is sent. `compare_minutes`: an upper bound from timing one block of products, as if
+    no text were dropped. `t: auto` compares up to 20,000 texts about ten times more.
     """
     sides = {name: getattr(config, name) for name in TABLES}
     rows: list[dict[str, Json]] = []
@@ -54,11 +54,10 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
 
 
 def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[str, Json]]:
-    """Return one row per threshold: how many of the first 20,000 texts of each table the rule would keep, and drop.
+    """Return one row per threshold: how many of the first 20,000 texts of each table the rule would retain and drop.
 
-    `t`, and for queries and corpus `sampled` and `kept` in texts, `dropped` as a share, None without texts.
-
-    Texts that are not in the cache are encoded for this.
+    Keys: `t`; for queries and corpus `sampled` and `kept` (numbers of texts), `dropped` (share, None without texts).
+    Texts that are not in the cache are encoded.
     """
     found: list[dict[str, Json]] = [{"t": t} for t in ts]
     for name in TABLES:
@@ -75,7 +74,7 @@ def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[st
 
 
 def _encoding(texts: MaskedTexts, encoder: CachedEncoder) -> float:
-    """Return the seconds that one text takes, timed on some from the whole table after the model is loaded."""
+    """Return the seconds per encoded text, timed on texts spread over the table after the model is loaded."""
     step = max(1, len(texts) // SAMPLE)
     sample = [text for _, text in islice(texts.items(), 0, None, step)][:SAMPLE]
     role = ROLES[texts.table]
@@ -84,7 +83,7 @@ def _encoding(texts: MaskedTexts, encoder: CachedEncoder) -> float:
 
 
 def _comparing(screen: Screen, dim: int) -> float:
-    """Return the seconds that one pair of vectors takes."""
+    """Return the seconds per compared pair of vectors."""
     left, right = (screen.load(np.full((rows, dim), dim**-0.5, dtype=np.float32), 1.0) for rows in (BLOCK, CHUNK))
 
     def block() -> None:

@@ -1,4 +1,4 @@
-"""Journal of a long diversify on disk, block by block, from which a killed one continues."""
+"""File that records the decisions of `diversify` block by block, so that an interrupted run can resume."""
 
 import zlib
 from pathlib import Path
@@ -8,21 +8,21 @@ import numpy as np
 from curate.retrieval.similarity.diversity import DECISION, Decisions
 
 CHECK = 4
-"""Bytes of the checksum behind every block."""
+"""Bytes of the checksum after every block."""
 
 
 class JournalFile:
-    """A file of decisions that belongs to one set of texts under one rule; its name must identify both.
+    """A file of decisions on one set of texts under one rule; its name must identify both.
 
-    Every block is written as it is decided, with a checksum; an incomplete block, which a kill leaves, and all blocks
-    after it count as not decided.
+    Each block is written with a checksum when it is decided. An incomplete block (of a killed process) and all blocks
+    after it count as undecided.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def known(self, block: int) -> Decisions:
-        """Return the decisions on the first items, complete blocks only; the file is truncated to these."""
+        """Return the decisions on the first items, from complete blocks only; the rest of the file is truncated."""
         data = self.path.read_bytes() if self.path.is_file() else b""
         size, found = block * DECISION.itemsize, []
         for start in range(0, len(data) - size - CHECK + 1, size + CHECK):
@@ -42,7 +42,7 @@ class JournalFile:
             stream.write(decisions.tobytes() + _check(decisions.tobytes()))
 
     def close(self) -> None:
-        """Delete the file, once the decisions are stored elsewhere."""
+        """Delete the file; call it after the decisions are stored elsewhere."""
         self.path.unlink(missing_ok=True)
 
 

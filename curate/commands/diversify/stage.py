@@ -1,8 +1,9 @@
-"""Near-duplicate filtering of queries and documents, by their sentences or, on request, thinning by a cosine.
+"""Stage `diversify`: near-duplicate filtering of queries and documents, by their sentences or by cosine similarity.
 
-Input: queries, corpus, qrels of `mask`. Output: the same tables without the copies, and `dropped`, which names for each
-copy the kept text and their similarity. A text that has a positive label is never dropped, except exact duplicates,
-whose labels move to the kept text. The rule by a cosine is the CMedTEB paper's, made for training data.
+Input: queries, corpus, qrels of `mask`. Output: the same tables without near-duplicates, and `dropped`, which names for
+each dropped text the retained one and their similarity. A text with a positive label is never dropped; exact duplicates
+are, and their labels move to the retained text. The rule by cosine is that of the CMedTEB paper, made for training
+data.
 """
 
 import hashlib
@@ -46,11 +47,11 @@ from curate.system.files import frame, read_positives, sha256, write_table
 
 SEED_FROM, SEED_SIZE = 50_000, 5_000
 SAMPLE = 1_000
-"""Items on which an approximate index is compared with the exact rule."""
+"""Maximum number of items on which an approximate index is compared with the exact rule."""
 VERSION = 1
-"""Of decisions that are remembered; raised when the same settings would give others."""
+"""Version of recorded decisions; increased if the same settings would give other decisions."""
 MEMORY = ".diversify"
-"""Folder in the run folder for the decisions of a stage that was killed."""
+"""Folder in the run folder with the recorded decisions of an interrupted stage."""
 
 
 def decide(
@@ -66,9 +67,9 @@ def decide(
     table: str = "texts",
     contradict: Contradict | None = None,
 ) -> Diversity:
-    """Apply the settings for one table to `size` items; without `seeds` the first items are kept untested.
+    """Return the decisions of a table's rule on `size` items; without `seeds`, the first items are retained untested.
 
-    `journal` maps a threshold to the file that records its decisions; `table` names the items in progress messages.
+    `journal` maps a threshold to the file that records its decisions. `table` names the items in progress messages.
     """
     vectors = encode()
     t = side.t
@@ -85,7 +86,7 @@ def decide(
 
 
 def seed_size(side: DiversityRule, size: int) -> int:
-    """Return how many of `size` items are seeds; `auto` means 5,000 if there are at least 50,000 items, else none."""
+    """Return the number of seeds among `size` items; `auto`: 5,000 for at least 50,000 items, else 0."""
     count = (SEED_SIZE if size >= SEED_FROM else 0) if side.seed_size == "auto" else side.seed_size
     return min(count, size)
 
@@ -133,7 +134,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Return the encoder's revision, if one is needed, and digests of files of seeds."""
+    """Return the encoder's revision, if an encoder is needed, and the digests of files of seeds."""
     sides = [side for name in TABLES if (side := _side(config, name, context)).by_cosine]
     files = {side.seeds: sha256(_seed_file(side)) for side in sides if side.seeds not in ("first", "random")}
     revision = build.encoder(context, config.encoder).revision if sides else None
@@ -141,10 +142,10 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def _decided(texts: MaskedTexts, side: DiversityRule, approximate: bool, protected: Kept) -> Diversity:
-    """Apply a table's settings to its texts; decisions recorded before an interruption are reused.
+    """Return the decisions on a table's texts; decisions recorded before an interruption are reused.
 
-    With the rule by cosine, protected texts are not in the index either, so no text is dropped for being near one: the
-    unlabelled neighbours of a labelled text are what a pool must find.
+    With the rule by cosine, protected texts are not in the index, so no text is dropped for being similar to one: the
+    unlabelled neighbours of a labelled text must stay, because a pool should find them.
     """
     if not side.enabled:
         return everything(len(texts))
@@ -174,7 +175,7 @@ def _decided(texts: MaskedTexts, side: DiversityRule, approximate: bool, protect
 
 
 def _protected(twin_classes: pl.DataFrame, labelled: pl.Series) -> Kept:
-    """Return, per text, whether it may not be dropped: the first of equal texts if any has a positive label.
+    """Return a mask of texts that must not be dropped: the first of equal texts, if any of these has a positive label.
 
     The labels of the others move to it.
     """
@@ -183,7 +184,7 @@ def _protected(twin_classes: pl.DataFrame, labelled: pl.Series) -> Kept:
 
 
 def _seeds(texts: MaskedTexts, side: DiversityRule, tested: Rows) -> Rows | None:
-    """Return the tested items that are kept untested as seeds; None if these are the first ones."""
+    """Return the tested items that are retained as seeds without a test; None if these are the first ones."""
     if side.seeds == "first":
         return None
     if side.seeds == "random":
@@ -227,7 +228,7 @@ def _side(config: Config, name: str, context: Context) -> DiversityRule:
 
 
 def _notes(sides: Mapping[str, Diversity]) -> list[str]:
-    """Return how far an approximate index differed from the exact rule, one sentence per table."""
+    """Return one sentence per table on how often an approximate index decided differently from the exact rule."""
     return [
         f"{name}: compared by an approximate index; of a sample, {SAMPLE:,} texts at most, the exact rule decides "
         f"{side.disagreement:.1%} otherwise"
@@ -267,10 +268,10 @@ def _dropped(texts: MaskedTexts, side: Diversity) -> pl.DataFrame:
 def _follow(
     qrels: pl.DataFrame, dropped: pl.DataFrame, moved: Mapping[str, Mapping[str, str]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the qrels of kept pairs, and one row per qrel that is lost with its query or document.
+    """Return the qrels of retained pairs, and one row per qrel that was lost with its query or document.
 
     Only labels that mean not relevant can be lost (see `_protected`). A qrel moves to a retained text that was equal
-    before masking, never to one that is merely similar or became equal by masking: that text was not labelled.
+    before masking, never to one that is only similar or became equal by masking, because that text was not labelled.
     """
     followed = follow_qrels(qrels, moved["queries"], moved["corpus"])
     gone = {table: dropped.filter(pl.col("table") == table)["id"].implode() for table in TABLES}

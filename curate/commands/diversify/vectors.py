@@ -1,4 +1,4 @@
-"""The texts that `mask` wrote, read in batches, and their vectors."""
+"""The texts written by the stage `mask`, read in batches, and their vectors."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ TABLES = {"queries": ("query_id", "text"), "corpus": ("doc_id", "title", "text")
 
 @dataclass(frozen=True)
 class MaskedTexts:
-    """The queries or the documents that `mask` wrote, read in batches, and their vectors by an encoder."""
+    """The queries or documents written by `mask`, read in batches, with their vectors by an encoder."""
 
     context: Context
     table: str
@@ -39,7 +39,7 @@ class MaskedTexts:
         return column(self.context.folder("mask"), self.table, TABLES[self.table][0])
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """Yield (id, text) in order; the text of a document is the one that encoders get."""
+        """Yield (id, text) in order; a document's text includes its title, as encoders read it."""
         for batch in self._batches():
             for name, *texts in batch.select(TABLES[self.table]).iter_rows():
                 yield name, shown(*texts) if self.table == "corpus" else texts[0]
@@ -52,7 +52,7 @@ class MaskedTexts:
         return encoder.encode([text for _, text in self.items()], "query")
 
     def copy(self, kept: Kept) -> None:
-        """Write the kept rows, in order."""
+        """Write the rows marked in the mask `kept`, in order."""
         at = 0
         with TableWriter(self.context.out, self.table) as writer:
             for batch in self._batches():
@@ -67,9 +67,9 @@ class MaskedTexts:
 
 
 def for_language(side: DiversityRule, table: str, encoder: str, language: str) -> DiversityRule:
-    """Return the rule of `table` with the threshold for texts of a language; `auto` and numbers stay as they are.
+    """Return the rule of `table` with the threshold for texts of a language; `auto` and numbers are unchanged.
 
-    ConfigError if it names the packaged thresholds of an encoder that has none, or no threshold for the texts' script.
+    ConfigError if the rule uses packaged thresholds and the encoder has none, or if the texts' script has no threshold.
     """
     place = f"diversify.{table}.t"
     if side.t == NEAR_DUPLICATES:
@@ -80,7 +80,7 @@ def for_language(side: DiversityRule, table: str, encoder: str, language: str) -
 
 
 def guesses(config: Config, language: str) -> list[str]:
-    """Return a sentence if a packaged threshold is used for a language that it was not calibrated on."""
+    """Return a list with a caveat if a packaged threshold was not calibrated on the language, else []."""
     sides = {"queries": config.queries, "corpus": config.corpus} if config.enabled else {}
     named = [name for name, side in sides.items() if side.enabled and side.t == NEAR_DUPLICATES]
     said = guess(f"{' and '.join(named)}: thresholds for near-duplicates", language)

@@ -1,7 +1,7 @@
 """Averages over groups of tasks, and rank correlation of two groups or benchmarks over the same models.
 
-With few models a correlation is uncertain: rho = 0.354 of 14 models, for example, is compatible with -0.22 and with
-0.74. So it has a p value and an interval that resamples models and queries together, and is omitted below eight models.
+With few models a correlation is uncertain: rho = 0.354 of 14 models, for example, is compatible with -0.22 and 0.74. So
+it has a p-value and an interval from resampling models and queries together, and is omitted below eight models.
 """
 
 import math
@@ -30,21 +30,21 @@ FEWEST = 8
 """Minimum number of models for a correlation."""
 SHUFFLES = 9_999
 EXACT = 40_320
-"""Maximum number of permutations that are all counted: 8!, those of eight models."""
+"""Maximum number of permutations that are all evaluated: 8!, those of eight models."""
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """A rank correlation, -1 to 1, with its 95 % interval and two-sided p."""
+    """A rank correlation, -1 to 1, with its 95 % interval and two-sided p-value."""
 
     value: float
     low: float | None
     high: float | None
     p: float
     p_by: str
-    """Name of the test of `p`: exact, or by random permutations."""
+    """Name of the test of `p`: all permutations (exact), or random ones."""
     p_t: float | None = None
-    """p of Spearman's rho by the t distribution, as in scipy; None for Kendall's tau-b."""
+    """p-value of Spearman's rho by the t distribution, as in scipy; None for Kendall's tau-b."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ class Compared:
     spearman: Correlation | None
     """None below eight models, or if all scores are equal."""
     kendall: Correlation | None
-    """Tau-b; None as for `spearman`."""
+    """Kendall's tau-b; None as for `spearman`."""
 
 
 @dataclass(frozen=True)
 class BenchmarkScores:
-    """One benchmark: scores on resampled queries, and the number of queries."""
+    """Scores of models on one benchmark as functions of resampled queries, and the number of its queries."""
 
     scores: Sequence[Replicated]
-    """One per model, in the same order on both benchmarks."""
+    """One score function per model, in the same order on both benchmarks."""
     queries: int
 
 
@@ -72,9 +72,9 @@ def compare(
 ) -> Compared:
     """Return the rank correlations of two benchmarks over the same models.
 
-    A replicate of the interval draws models with replacement, and queries of both benchmarks: the same ones with
+    Each replicate of the interval draws models with replacement, and queries of both benchmarks: the same ones with
     `same_queries` (both have the same queries in the same order), else independently. p is two-sided, from all
-    permutations of the models, or 9,999 random ones.
+    permutations of the models or 9,999 random ones.
     """
     models = len(new.scores)
     if models < FEWEST:
@@ -87,7 +87,7 @@ def compare(
 def correlated(
     points: Sequence[Floats], drawn: tuple[Floats, Floats], seed: int
 ) -> tuple[Correlation | None, Correlation | None]:
-    """Return Spearman's rho and Kendall's tau-b of two scorings of the same models; None below eight models.
+    """Return Spearman's rho and Kendall's tau-b of two scorings of the same models; (None, None) below eight models.
 
     `drawn` are the scores of resampled models, two arrays of shape (replicates, models).
     """
@@ -98,7 +98,7 @@ def correlated(
 
 
 def by_t(rho: float, models: int) -> float:
-    """Return p of no correlation, two-sided, by Student's t with n - 2 degrees of freedom."""
+    """Return the two-sided p-value of rho under no correlation, by Student's t with n - 2 degrees of freedom."""
     from scipy.special import stdtr
 
     unexplained = 1 - rho * rho
@@ -156,17 +156,17 @@ REPLICATES = 2_000
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """Tasks whose scores are averaged."""
+    """A named group of tasks whose scores are averaged."""
 
     name: str
     tasks: Sequence[str]
     given: bool = True
-    """Whether the user defined it; else it contains all new tasks of one type."""
+    """Whether the user defined the group; else it consists of all new tasks of one type."""
 
 
 @dataclass(frozen=True)
 class TaskScores:
-    """Scores of the models on one task: `points`, and `drawn` on resampled queries for models scored here."""
+    """Scores of the models on one task: `points`, and for models scored here `drawn`, on resampled queries."""
 
     name: str
     items: int = 0
@@ -175,7 +175,7 @@ class TaskScores:
 
 
 def parsed(options: Sequence[str], known_tasks: Sequence[str]) -> list[TaskGroup]:
-    """Return the groups of `--average NAME=TASK,TASK`; ConfigError for an invalid one."""
+    """Return the groups of the options `--average NAME=TASK,TASK`; ConfigError for an invalid one."""
     groups = [_parsed_group(option, known_tasks) for option in options]
     names = [group.name for group in groups]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
@@ -198,7 +198,7 @@ def _parsed_group(option: str, known_tasks: Sequence[str]) -> TaskGroup:
 
 
 def of_kinds(kinds: Mapping[str, str]) -> list[TaskGroup]:
-    """Return a group per type with several tasks; `kinds` maps every new task to its type."""
+    """Return one group per task type that has several tasks; `kinds` maps every new task to its type."""
     by_kind = {
         kind: [task for task, task_kind in kinds.items() if task_kind == kind] for kind in sorted(set(kinds.values()))
     }
@@ -206,7 +206,7 @@ def of_kinds(kinds: Mapping[str, str]) -> list[TaskGroup]:
 
 
 def gathered(boards: Sequence[Board], models: Sequence[ResultModel], seed: int) -> dict[str, TaskScores]:
-    """Return task -> scores, of models scored here, then of models with mteb results."""
+    """Return task -> scores, first of models scored here, then of models with mteb results."""
     scores_by_task: dict[str, TaskScores] = {}
     seen: list[list[str]] = []
     for board in boards:
@@ -230,7 +230,7 @@ def gathered(boards: Sequence[Board], models: Sequence[ResultModel], seed: int) 
 
 
 def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | None) -> dict[str, Json]:
-    """Return the figures of one group: averages, best first, missing scores, and paired tests of models scored here."""
+    """Return the figures of a group: average scores, best first; missing scores; paired tests of models scored here."""
     tasks = [scores[task] for task in group.tasks]
     points = averages(tasks)
     lacking = {
@@ -272,7 +272,7 @@ def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | 
 def of_orders(
     groups: Sequence[TaskGroup], scores: Mapping[str, TaskScores], seed: int, replicates: int = REPLICATES
 ) -> list[dict[str, Json]]:
-    """Return the rank correlations of every two given groups without a common task, over models with both averages."""
+    """Return the rank correlations of user-defined groups without a common task, over models with both averages."""
     given_groups = [group for group in groups if group.given]
     return [
         _compare_groups(first, second, scores, seed, replicates)
@@ -282,7 +282,7 @@ def of_orders(
 
 
 def averages(tasks: Sequence[TaskScores]) -> dict[str, float]:
-    """Return model -> mean of its scores, for models that have a score on every task."""
+    """Return model -> mean score, for models with a score on every task."""
     names = [name for name in tasks[0].points if all(name in task.points for task in tasks)]
     return {name: float(np.mean([task.points[name] for task in tasks])) for name in names}
 
@@ -319,7 +319,7 @@ def _compare_groups(
 
 
 def _resampled(tasks: Sequence[TaskScores], names: Sequence[str], replicates: int) -> Floats:
-    """Return averages on resampled queries, shape (replicates, models); a score without queries is constant."""
+    """Return average scores on resampled queries, shape (replicates, models); a score without queries is constant."""
     columns = [
         [
             task.drawn[name][:replicates] if name in task.drawn else np.full(replicates, task.points[name])
@@ -331,7 +331,7 @@ def _resampled(tasks: Sequence[TaskScores], names: Sequence[str], replicates: in
 
 
 def _detectable(pairs: Sequence[significance.ModelPair]) -> dict[str, Json] | None:
-    """Return the minimum detectable differences of averages, without `spread`, which is per query of one task."""
+    """Return the minimum detectable differences of averages, without `spread`, which is defined for one task only."""
     differences = significance.detectable(pairs, 1)
     return (
         None
@@ -345,19 +345,19 @@ def _detectable(pairs: Sequence[significance.ModelPair]) -> dict[str, Json] | No
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """Further comparisons, beyond models on single tasks."""
+    """Options for comparisons beyond those of models on single tasks."""
 
     average: Sequence[str] = ()
-    """Groups of tasks, each as NAME=TASK,TASK."""
+    """Groups of tasks, as NAME=TASK,TASK."""
     results: Sequence[Path] = ()
-    """Folders of mteb results, whose models are compared without queries."""
+    """Folders of mteb results; their models are compared without query scores."""
     against: str | None = None
-    """Model that every other one is tested against, with Holm over these pairs only."""
+    """Model against which all others are tested, with Holm's adjustment over these pairs only."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Checked options, with the models of the result folders."""
+    """Checked options, and the models of the result folders."""
 
     groups: Sequence[TaskGroup]
     against: str | None
@@ -371,7 +371,7 @@ def prepared(
     tasks: Sequence[EvaluationTask],
     dims: Sequence[int] = (),
 ) -> Comparison:
-    """Check the options and read the results; ConfigError or UserError for invalid ones."""
+    """Return the checked options with the results of the folders; ConfigError or UserError for invalid ones."""
     names = [
         name for model in models for name in (model.name, *(model.at(width) for width in dims if model.has_vectors))
     ]
@@ -400,7 +400,7 @@ def _merged(
     models: Sequence[EvaluatedModel],
     left_out: Sequence[mteb_results.LeftOutResult],
 ) -> tuple[list[ResultModel], list[mteb_results.LeftOutResult]]:
-    """Exclude results of models scored here in another revision; results of the same revision are added."""
+    """Return the result models without those that are scored here in another revision, and all excluded ones."""
     revision_by_name = {model.name: model.revision for model in models}
     other_revision = [
         model
@@ -417,7 +417,7 @@ def _merged(
 def figures(
     comparison: Comparison, names: Sequence[str], boards: Sequence[Board], new: Mapping[str, str], seed: int
 ) -> dict[str, Any]:
-    """Return averages, correlations of groups, further models and parameters; `new` maps a task to its type."""
+    """Return averages, correlations of groups, models with results, and parameters; `new` maps a task to its type."""
     scores = gathered(boards, comparison.models, seed)
     groups = [group for group in (*comparison.groups, *of_kinds(new)) if all(t in scores for t in group.tasks)]
     parameters_by_model = {
@@ -436,7 +436,7 @@ def figures(
 
 
 def of_pairs(pairs: Sequence[Mapping[str, Any]], items: int, against: str | None) -> dict[str, Json]:
-    """Return the minimum detectable differences of a task, and the tests against `against`, if given."""
+    """Return a task's minimum detectable differences, and its tests against the model `against`, if given."""
     model_pairs = [ModelPair(**pair) for pair in pairs]
     differences = significance.detectable(model_pairs, items)
     detectable = (
@@ -453,7 +453,7 @@ def of_pairs(pairs: Sequence[Mapping[str, Any]], items: int, against: str | None
 
 
 def notes(comparison: Comparison, figures: Mapping[str, Any], scored: Sequence[EvaluatedModel] = ()) -> list[str]:
-    """Return notes on averages, correlations, and tests against one model."""
+    """Return notes on missing averages, on correlations, and on tests against one model."""
     sentences = [
         f"{group['name']}: {len(group['missing'])} models have no average, as they lack a score on a task: "
         f"{', '.join(model['model'] for model in group['missing'][:5])}{' ...' if len(group['missing']) > 5 else ''}"

@@ -1,4 +1,4 @@
-"""One task with the results of all models and trivial baselines, and their scores on shared resamples."""
+"""Results of all models and trivial baselines on one task, and their scores on shared resamples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from curate.stats.significance import Replicated, figures, replicas
 from curate.stats.tally import Floats
 
 EXCHANGED, RESAMPLED = 1_000, 2_000
-"""Numbers of resamples, if models are compared by a randomisation test, and if by the resamples themselves."""
+"""Numbers of resamples: if models are compared by a randomisation test, and if by the resamples themselves."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """One task and the results of the models, in the order in which they were named."""
+    """One task with the results of models, in the order in which they were named, and of baselines."""
 
     task: EvaluationTask
     scored: Sequence[Scored]
     floors: Sequence[FloorScore] = ()
     seed: int = 7
     lead: str = READINGS[0]
-    """The scoring by which models are ranked and compared."""
+    """Leading score: the way of scoring contested pairs by which models are ranked and compared."""
 
     @property
     def ranked(self) -> list[Scored]:
-        """Return the models by the leading score, best first."""
+        """Return the models by leading score, best first."""
         return sorted(self.scored, key=lambda scored: (-self.led(scored), scored.model))
 
     def led(self, scored: Scored) -> float:
-        """Return the leading score of a model: mteb's own main score if contested pairs are scored in mteb's way."""
+        """Return a model's leading score; for mteb's way of scoring contested pairs this is mteb's own main score."""
         return scored.main if self.lead == READINGS[0] else point(self.task.scorer, scored.values, self.lead)
 
     @property
@@ -70,11 +70,11 @@ class Board:
 
     @property
     def points(self) -> Floats:
-        """Return the leading scores on all items: models, then baselines."""
+        """Return the leading scores on all items: of models, then of baselines."""
         return np.array([point(self.task.scorer, scored.values, self.lead) for scored in self.every])
 
     def figures(self, reading: str) -> list[Figure]:
-        """Return the scores of models, then baselines, with intervals, in one way of scoring contested pairs."""
+        """Return the scores of models, then of baselines, with intervals, for one way of scoring contested pairs."""
         if reading != self.lead:
             return figures(self.scores(self.every, reading), self.items, self.seed, self.replicates)
         return [
@@ -83,7 +83,7 @@ class Board:
         ]
 
     def beside(self) -> list[dict[str, Json]]:
-        """Return further figures of the scorer for models, then baselines, with intervals if there are any."""
+        """Return further measures of models, then of baselines, with intervals if the measure has one."""
         rows: list[dict[str, Json]] = []
         for scored in self.every:
             replicated_by_name = self.task.scorer.beside(scored.values)

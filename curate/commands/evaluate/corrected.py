@@ -1,7 +1,7 @@
 """Corrected scores of models: precision and scaled discounted gain at 10, from assessors' answers on sampled top tens.
 
-The samples are those of `curate review export --for-scores`. A model with a top-ten document outside the frame of a
-sample gets no corrected score. nDCG and average precision are not corrected: they divide by the number of all relevant
+The samples are those of `curate review export --for-scores`. A model with a top-ten document outside the sampling frame
+gets no corrected score. nDCG and average precision are not corrected, because they divide by the number of all relevant
 documents, which is unknown.
 """
 
@@ -35,17 +35,17 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class ScoreReview:
-    """A sample for scores, with the answers so far."""
+    """A review sample for corrected scores, with the answers so far."""
 
     sample: Sample
     strata: Mapping[Pair, str]
-    """Pair of the sampling frame -> its stratum."""
+    """Pair (query, document) of the sampling frame -> its stratum."""
     answers: Mapping[Pair, int]
     """Answered pair -> 1 if relevant, else 0."""
 
     @classmethod
     def read(cls, sample_answers: Desk) -> "ScoreReview":
-        """Return the review of a sample; DataError if its frame has changed since it was drawn."""
+        """Return the review of a sample; DataError if its frame was changed after it was drawn."""
         table, frame_facts = (
             read_table(sample_answers.sample.folder, "frame"),
             sample_answers.sample.design.facts["frame"],
@@ -71,16 +71,16 @@ class ScoreReview:
 
     @property
     def usable(self) -> bool:
-        """Whether every stratum has an answer."""
+        """Return whether every stratum has an answer."""
         return bool(self.names) and all(self.read_of.values())
 
     def outside(self, scored: Scored) -> float:
-        """Return the share of a model's top-ten documents outside the frame."""
+        """Return the share of a model's top-ten documents outside the sampling frame, 0 to 1."""
         pairs = [(query, doc) for query, top in zip(scored.queries, scored.top, strict=True) for doc in top]
         return sum(pair not in self.strata for pair in pairs) / len(pairs) if pairs else 0.0
 
     def frame(self, queries: Sequence[str]) -> Frame:
-        """Return the frame for some queries; pairs of other queries only count in their strata, with weight 0."""
+        """Return the frame for some queries; pairs of other queries count only in their strata, with weight 0."""
         query_index, stratum_index = (
             {query: index for index, query in enumerate(queries)},
             {n: index for index, n in enumerate(self.names)},
@@ -93,7 +93,7 @@ class ScoreReview:
         )
 
     def ranks(self, scored: Scored) -> Ints:
-        """Return the rank of every pair of the frame in a model's top ten, 0 if absent."""
+        """Return each frame pair's rank in a model's top ten, 0 if absent."""
         rank_by_pair = {
             (query, doc): rank
             for query, top in zip(scored.queries, scored.top, strict=True)
@@ -103,7 +103,7 @@ class ScoreReview:
 
 
 def score_reviews(run: Path | None) -> list[ScoreReview]:
-    """Return the samples for scores of a run that have answers."""
+    """Return a run's review samples for corrected scores that have answers; [] without a run."""
     reviewed = graded_desks(run) if run else []
     reviews = [ScoreReview.read(answers) for answers in reviewed if answers.sample.design.facts.get("of") == "scores"]
     return [review for review in reviews if review.answers]
@@ -112,7 +112,7 @@ def score_reviews(run: Path | None) -> list[ScoreReview]:
 def levels(board: Board, reviews: Sequence[ScoreReview]) -> dict[str, Json] | None:
     """Return the corrected scores and differences of a task's models; None without a usable review.
 
-    Of several reviews, the one with most models inside its frame is used, then the one with most answers.
+    Of several usable reviews, the one that covers the top tens of most models is used, then the one with most answers.
     """
     searched = board.task.scorer.searched and board.task.kind.judged
     if not searched or not any(review.usable for review in reviews):
@@ -151,7 +151,7 @@ def _stratum(review: ScoreReview, name: str) -> Json:
 
 
 def _model(review: ScoreReview, frame: Frame, scored: Scored) -> Json:
-    """Return a model's corrected scores, None if a top-ten document is outside the frame."""
+    """Return a model's corrected scores; they are None if a top-ten document is outside the frame."""
     outside = review.outside(scored)
     row: dict[str, Json] = {"model": scored.model, "outside": round(outside, DIGITS)}
     if outside:
@@ -169,9 +169,9 @@ def _model(review: ScoreReview, frame: Frame, scored: Scored) -> Json:
 
 
 def _differences(review: ScoreReview, frame: Frame, models: Sequence[Scored]) -> list[Json]:
-    """Return the differences of every two models by measure, the better one first, with p and Holm-adjusted p.
+    """Return the differences of each two models per measure, the better model first, with p and Holm-adjusted p.
 
-    A difference on fully answered pairs is exact and has no p.
+    A difference on completely answered pairs is exact and has no p.
     """
     ranks = {scored.model: review.ranks(scored) for scored in models}
     rows: list[Json] = []

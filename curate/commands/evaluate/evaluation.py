@@ -1,7 +1,7 @@
 """Evaluation of models on a folder's tasks with mteb: scores, comparisons, and output files.
 
-Out, in a folder: `evaluation.json` (every figure), `README.md` (the tables), `queries.parquet` (every query and model),
-`tops.parquet` (the first ten documents), a bar chart per task and scatters; `results`, in the layout of mteb's cache.
+Output files: `evaluation.json` (all figures), `README.md` (tables), `queries.parquet` (scores per query and model),
+`tops.parquet` (top ten documents), bar charts and scatter plots; `results`, in the layout of mteb's cache.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,37 +29,37 @@ from curate.system.files import write_json, write_table, write_text
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """Settings of an evaluation."""
+    """Options of an evaluation."""
 
     folder: Path
     models: Sequence[str] = ()
     legacy: Sequence[str] = ()
-    """Folders, or mteb task names, whose ranking of the models is compared."""
+    """Folders, or names of mteb tasks, whose rankings of the models are compared with the new ones."""
     baselines: bool = True
-    """Whether BM25 and the offline encoders are scored too."""
+    """Whether BM25 and the offline encoders are scored as well."""
     device: str | None = None
     out: Path | None = None
     """Output folder; default: `evaluation` in the run folder, or `evaluation/NAME` without a run."""
     reviews: Path | None = None
-    """Run whose samples correct the scores; default: that of `folder`."""
+    """Run whose review samples correct the scores; default: the run of `folder`."""
     seed: int = 7
     floors: bool = True
-    """Whether trivial baselines are scored too."""
+    """Whether trivial baselines are scored as well."""
     compared: averages.ComparisonOptions = field(default_factory=averages.ComparisonOptions)
     dtype: str = "auto"
     """Precision of the weights."""
     dims: Sequence[int] = ()
-    """Widths to which vectors are truncated; each is scored as another model."""
+    """Widths to which vectors are truncated; each width is scored as another model."""
     speed: int | None = None
-    """Number of queries of a speed measurement; None for the last measurement on this machine."""
+    """Number of queries in a speed measurement; None: show the last measurement on this machine."""
 
 
 def evaluate(
     order: EvaluationOptions, tell: Callable[[str], None] = lambda _line: None, progress: Progress = quiet
 ) -> dict[str, Any]:
-    """Return all figures, and write them; `tell` is notified of every scored model and task.
+    """Return all figures of an evaluation, and write its files; `tell` is called for every scored model and task.
 
-    Scores of the same content, model, precision and mteb version are read from `evaluations` in the home folder.
+    Scores of equal content, model, precision and mteb version are read from `evaluations` in the home folder.
     """
     if order.out is not None:
         free_place(order.out, ["evaluation.json"])
@@ -125,14 +125,14 @@ def _write(out: Path, all_figures: dict[str, Any], boards: Sequence[Board]) -> N
 
 
 def _reviewed(folder: Path | None) -> Path | None:
-    """Return the run of --reviews; UserError for another folder."""
+    """Return the run folder given with --reviews, or None; UserError if it is no run."""
     if folder is not None and (run := provenance.run_of(folder)) is None:
         raise UserError(f"--reviews {folder}: found no run there, expected a run folder with a sample that people read")
     return None if folder is None else run
 
 
 def _with_floors(board: Board, order: EvaluationOptions, progress: Progress) -> Board:
-    """Return a board with the trivial baselines of its task; unchanged without a scored model."""
+    """Return the board with the trivial baselines of its task; unchanged without a scored model."""
     if not order.floors or not board.scored:
         return board
     with waiting(progress, StepLabel(f"scoring floors, {board.task.name}")):
@@ -140,7 +140,7 @@ def _with_floors(board: Board, order: EvaluationOptions, progress: Progress) -> 
 
 
 def _restricted(board: Board, reference: Board) -> Board:
-    """Return a board with only the models that the reference board has too, in the same order."""
+    """Return the board with only those models that the reference board has as well, in the same order."""
     models = {scored.model for scored in reference.scored}
     return replace(board, scored=[scored for scored in board.scored if scored.model in models], floors=())
 
@@ -160,7 +160,7 @@ def _model_rows(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask])
 
 
 def _circular_warnings(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[str]:
-    """Return a sentence per task on contributors other than judges, which have a separate note."""
+    """Return a sentence per task on models with a role other than judge in it (judges have a separate note)."""
     roles_by_task = {task.name: {model.name: provenance.circular(model.name, task) for model in models} for task in new}
     contributors = {
         task: [f"{name} ({' and '.join(roles)})" for name, roles in roles_by_model.items() if set(roles) - {"judge"}]
@@ -174,7 +174,7 @@ def _circular_warnings(models: Sequence[EvaluatedModel], new: Sequence[Evaluatio
 
 
 def _notes(all_figures: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
-    """Return notes on the use of the figures."""
+    """Return notes on the interpretation of the figures."""
     notes = []
     if judged := [model["model"] for model in all_figures["models"] if "judge" in model["roles"]]:
         notes.append(

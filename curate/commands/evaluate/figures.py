@@ -1,9 +1,9 @@
-"""Figures of an evaluation: the leading way of scoring contested pairs, baselines, tests, headroom, difficulty.
+"""Figures of an evaluation: leading way of scoring contested pairs, baselines, tests, headroom, difficulty.
 
-mteb counts contested pairs as not relevant, which was the worst of ten ways of scoring for ranking systems where judges
-often disagree. So the gain of the median grade leads if it is known; else condensed scores, unless a model is a
-contributor to pool or panel and thereby influences which pairs are removed. No nDCG is an absolute score: see
-`corrected`.
+mteb counts contested pairs as not relevant. For ranking systems, that was the worst of ten ways of scoring where judges
+often disagree. So scores with the gain of the median grade lead if grades are known. Otherwise condensed scores lead,
+unless a model contributed to the pool or panel and thereby influences which pairs are removed. No nDCG is an absolute
+score: see `corrected`.
 """
 
 import math
@@ -39,7 +39,7 @@ ORDERED = (STOCK, CONDENSED, MEDIAN)
 
 
 def lead(task: EvaluationTask, models: Sequence[str]) -> str:
-    """Return the scoring by which a task's models are ranked: median, else condensed, else mteb's default."""
+    """Return the way of scoring by which a task's models are ranked: median, else condensed, else mteb's default."""
     if not task.verdicts or task.gains:
         return STOCK
     if MEDIAN in task.readings:
@@ -48,9 +48,10 @@ def lead(task: EvaluationTask, models: Sequence[str]) -> str:
 
 
 def orders(board: Board) -> list[Json]:
-    """Return tau-b and tau_AP of the models' rankings under every two scorings of `ORDERED`, the first as reference.
+    """Return tau-b and tau_AP of the models' rankings under each two ways of scoring in `ORDERED`.
 
-    Scores are on the same queries. Empty for one model, for a task without verdicts, and for graded labels.
+    The first is the reference. All scores are on the same queries. Empty for one model, for a task without verdicts,
+    and for graded labels.
     """
     readings = [name for name in ORDERED if name in board.task.readings]
     if not board.task.verdicts or board.task.gains or len(board.scored) < 2:
@@ -68,7 +69,7 @@ def orders(board: Board) -> list[Json]:
 def _reading_correlation(
     first_reading: str, second_reading: str, first: Mapping[str, float], second: Mapping[str, float]
 ) -> Json:
-    """Return tau-b and tau_AP; both None if all scores of one side are equal."""
+    """Return tau-b and tau_AP of two scorings of the models; both None if all scores of one are equal."""
     kendall = tau_b(first, second)
     ap_correlation = None if kendall is None else tau_ap(first, second)
     return {
@@ -83,10 +84,10 @@ def _reading_correlation(
 
 
 def against_floors(board: Board) -> dict[str, Any] | None:
-    """Return the strongest baseline and every model's difference from it; None without baselines.
+    """Return the best baseline, and every model's difference from it; None without baselines.
 
-    `above`: the 95 % interval of the difference, on shared resamples, is above 0. `smallest` is the minimum detectable
-    difference (80 % power).
+    `above`: whether the 95 % interval of the difference, on shared resamples, is above 0. `smallest`: the minimum
+    detectable difference (80 % power).
     """
     if not board.floors:
         return None
@@ -114,13 +115,13 @@ def against_floors(board: Board) -> dict[str, Any] | None:
 # Figures of a task: intervals, pairs of models, sufficient number of queries, headroom, difficulty.
 
 CLEAR = 0.05
-"""Largest adjusted p of a significant difference."""
+"""Maximum adjusted p of a significant difference."""
 
 
 def of_task(
     board: Board, seed: int, reviews: Sequence[ScoreReview] = (), against: str | None = None
 ) -> dict[str, Json]:
-    """Return the figures of one task."""
+    """Return all figures of one task."""
     task, first = board.task, board.scored[0]
     pairs, rows = _pairs(board, seed), _rows(board)
     return {
@@ -155,7 +156,7 @@ def of_task(
 
 
 def _contested(task: EvaluationTask) -> dict[str, Json] | None:
-    """Return the number and share of contested pairs, with those of excluded queries; None without verdicts."""
+    """Return the number and share of contested pairs, including those of excluded queries; None without verdicts."""
     verdicts = [verdict for row in task.verdicts.values() for verdict in row.values()]
     if not verdicts:
         return None
@@ -164,7 +165,7 @@ def _contested(task: EvaluationTask) -> dict[str, Json] | None:
 
 
 def _rows(board: Board) -> list[Json]:
-    """Return the row of every model, best first, then of every baseline; all ways of scoring, if verdicts are known."""
+    """Return one row per model, best first, then per baseline, with all known ways of scoring."""
     readings = board.task.readings if board.task.verdicts or board.task.gains else READINGS[:1]
     by_reading, further_figures = {reading: board.figures(reading) for reading in readings}, board.beside()
     index_by_id = {id(scored): index for index, scored in enumerate(board.every)}
@@ -209,10 +210,7 @@ def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:
 
 
 def _enough(board: Board, pairs: Sequence[dict[str, Any]]) -> dict[str, Json]:
-    """Return the tests between ranked neighbours, and the numbers of significant ones among them and all pairs.
-
-    `most` is the number of queries that would make the hardest difference significant.
-    """
+    """Return the tests between neighbours in the ranking, and how many of these and of all pairs are significant."""
     order = [scored.model for scored in board.ranked]
     neighbours = {frozenset(both) for both in pairwise(order)}
     rows = [pair for pair in pairs if {pair["one"], pair["other"]} in neighbours]
@@ -228,9 +226,10 @@ def _enough(board: Board, pairs: Sequence[dict[str, Any]]) -> dict[str, Json]:
 
 
 def _headroom(board: Board) -> dict[str, Json]:
-    """Return the distance of the best model from 1, and the numbers of queries that no model or every model solves.
+    """Return the score of the best model, and its distance from 1.
 
-    Only the former for pairs of sentences, which have no score per item.
+    If every item has a score, also the score with the best model per item, and the numbers of items that no model, or
+    every model, solves.
     """
     best = max(scored.main for scored in board.scored)
     headroom: dict[str, Json] = {"best": best, "left": round(1 - best, DIGITS)}
@@ -246,9 +245,9 @@ def _headroom(board: Board) -> dict[str, Json]:
 
 
 def _hardness(board: Board, seed: int) -> list[Json] | None:
-    """Return the queries by BM25's best rank of a relevant document, with every model's mean score.
+    """Return groups of queries by BM25's best rank of a relevant document, with every model's mean score.
 
-    None if BM25 was not evaluated, or the task has no retrieval.
+    None if BM25 was not evaluated, or the task is not retrieval.
     """
     baseline = next((scored for scored in board.scored if scored.model == BM25), None)
     if baseline is None or not board.task.scorer.searched:
@@ -277,7 +276,7 @@ def _hardness(board: Board, seed: int) -> list[Json] | None:
 
 
 def _measured(task: EvaluationTask, baseline: Scored) -> list[Measured]:
-    """Return the difficulty of every query: length, words shared with its relevant documents, rank by BM25."""
+    """Return the difficulty of every query: length, words shared with its relevant documents, their best BM25 rank."""
     cut = cutter("words", home() / "cache")
     task_data = task.data
     labels = {
@@ -301,7 +300,7 @@ def _measured(task: EvaluationTask, baseline: Scored) -> list[Measured]:
 
 
 def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
-    """Return the rank correlation of two tasks of one type, and every model's two scores."""
+    """Return the rank correlation of two tasks of the same type, and every model's scores on both."""
     sides = [BenchmarkScores(board.scores(board.scored, board.lead), board.items) for board in (new, old)]
     same = new.scored[0].queries == old.scored[0].queries
     correlations = averages.compare(sides[0], sides[1], seed, same_queries=same)
@@ -327,7 +326,7 @@ def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
 
 
 def per_query(boards: Sequence[Board]) -> pl.DataFrame:
-    """Return a row per task, query and model: its scores by way of scoring, and the first relevant rank."""
+    """Return one row per task, query and model: scores per way of scoring, rank of the first relevant document."""
     tables = []
     for board in boards:
         for scored in board.scored:
@@ -345,9 +344,9 @@ def per_query(boards: Sequence[Board]) -> pl.DataFrame:
 
 
 def tops(boards: Sequence[Board]) -> pl.DataFrame:
-    """Return the `tops` table: every model's top ten documents for every query of retrieval tasks.
+    """Return the table `tops`: the top ten documents of every model for every query of retrieval tasks.
 
-    Only of tasks labelled by the panel's verdicts on documents: other tasks have queries that no run judged.
+    Only for tasks labelled by the panel's verdicts on documents, because no run judged the queries of other tasks.
     """
     rows = [
         (board.task.name, query, scored.model, rank, doc)

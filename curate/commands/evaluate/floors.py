@@ -20,9 +20,9 @@ from curate.stats.tally import Floats, Ints
 from curate.system.files import read_json, write_json
 
 DIM = 256
-"""Dimensions of random vectors."""
+"""Number of dimensions of random vectors."""
 REDUCED = 100
-"""Dimensions of tf-idf before clustering."""
+"""Number of dimensions of tf-idf vectors before clustering."""
 SEED = 42
 
 
@@ -34,10 +34,10 @@ def random_vectors(texts: Sequence[str], dim: int = DIM) -> Floats:
 
 
 def tfidf(texts: Sequence[str]) -> Foreign:
-    """Return a tf-idf vectorizer fitted on texts: unit rows, sublinear counts.
+    """Return a tf-idf vectorizer fitted on texts, with unit rows and sublinear counts.
 
-    1- and 2-grams of characters if most letters are Chinese or Japanese, else of words; n-grams that occur in one text
-    only are excluded, unless there are no others.
+    n-grams of one and two characters if most letters are Chinese or Japanese, else of words. n-grams that occur in one
+    text only are excluded, unless there are no others.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -49,7 +49,7 @@ def tfidf(texts: Sequence[str]) -> Foreign:
 
 
 def reduced(texts: Sequence[str]) -> Floats:
-    """Return tf-idf rows reduced to 100 dimensions by truncated SVD, or fewer if there are fewer."""
+    """Return tf-idf rows reduced to `REDUCED` dimensions, or fewer if there are fewer, by truncated SVD."""
     from sklearn.decomposition import TruncatedSVD
 
     rows = tfidf(texts).transform(texts)
@@ -60,7 +60,7 @@ def reduced(texts: Sequence[str]) -> Floats:
 
 
 def cosines(first: Foreign, second: Foreign) -> list[float]:
-    """Return the inner products of rows of unit length, dense or sparse."""
+    """Return the inner product of each two corresponding unit rows, of dense or sparse matrices."""
     return [float(product) for product in np.asarray(first.multiply(second).sum(axis=1)).ravel()]
 
 
@@ -68,7 +68,10 @@ def cosines(first: Foreign, second: Foreign) -> list[float]:
 
 
 def classification_floors(task: EvaluationTask) -> Iterator[tuple[str, list[list[Any]]]]:
-    """Yield (name, predictions per draw); all but the majority class are fitted on the texts that mteb draws."""
+    """Yield (name of a baseline, predictions per draw).
+
+    All but the majority class are fitted on the texts that mteb draws.
+    """
     from sklearn.base import clone
 
     mteb_task, texts_table, training = task.made, task.data, task.training
@@ -95,7 +98,7 @@ def classification_floors(task: EvaluationTask) -> Iterator[tuple[str, list[list
 
 
 def clustering_floors(task: EvaluationTask) -> Iterator[tuple[str, dict[str, list[list[int]]]]]:
-    """Yield (name, clusters per draw), by mteb's k-means on the texts that mteb draws."""
+    """Yield (name of a baseline, clusters per draw), by mteb's k-means on the texts that mteb draws."""
     from sklearn.cluster import MiniBatchKMeans
 
     mteb_task = task.made
@@ -118,14 +121,14 @@ def clustering_floors(task: EvaluationTask) -> Iterator[tuple[str, dict[str, lis
 # Pairs of texts: equal scores, length, shared characters, random vectors, tf-idf, one text only.
 
 FOLDS = 5
-"""Cross-validation folds of the sources, for baselines that read one text only."""
+"""Number of cross-validation folds over sources, for baselines that read one text of a pair only."""
 
 Saved = dict[str, list[float]]
 NamedPairScores = Iterator[tuple[str, Saved]]
 
 
 def pair_classification_floors(task: EvaluationTask) -> NamedPairScores:
-    """Yield (name, similarities) of pairs with label 1 or 0."""
+    """Yield (name of a baseline, similarities) for pairs with label 1 or 0."""
     first_texts, second_texts = (
         list(task.data[name]) for name in (task.made.input1_column_name, task.made.input2_column_name)
     )
@@ -136,7 +139,10 @@ def pair_classification_floors(task: EvaluationTask) -> NamedPairScores:
 
 
 def similarity_floors(task: EvaluationTask) -> NamedPairScores:
-    """Yield (name, similarities) of pairs with levels; baselines on one text only if there are two levels."""
+    """Yield (name of a baseline, similarities) for pairs with levels.
+
+    Baselines that read only one text of a pair are included only if there are two levels.
+    """
     first_texts, second_texts = (list(task.data[name]) for name in task.made.column_names)
     labels = [float(label) for label in task.data["score"]]
     yield from _surface(first_texts, second_texts)
@@ -150,9 +156,10 @@ def similarity_floors(task: EvaluationTask) -> NamedPairScores:
 def _lowest_partner(
     first_texts: Sequence[str], second_texts: Sequence[str], levels: Sequence[float], source: Sequence[float]
 ) -> NamedPairScores:
-    """Yield the overlap of all texts of a series with its lowest-level partner, if that differs from the highest one.
+    """Yield the overlap of each first text with the second text of the lowest level of its source.
 
-    Only an artefact of mixing can order these, so a correlation far from 0 means that levels show without meaning.
+    Only if that text differs from the one of the highest level. The overlap can order the levels only by an artefact of
+    mixing, so a correlation far from 0 means that the levels are detectable without meaning.
     """
     ends = [
         {
@@ -175,7 +182,7 @@ def _lowest_partner(
 
 
 def saved(similarity: Sequence[float]) -> Saved:
-    """Return a similarity under all names under which mteb saves one; distances are negated."""
+    """Return similarities under all names that mteb saves; distances are negated."""
     return {name: [-score if name.endswith("distances") else score for score in similarity] for name in SIMILARITIES}
 
 
@@ -192,7 +199,7 @@ def _surface(first_texts: Sequence[str], second_texts: Sequence[str]) -> NamedPa
 def _single_text(
     first_texts: Sequence[str], second_texts: Sequence[str], labels: Sequence[float], source: Sequence[float]
 ) -> NamedPairScores:
-    """Yield baselines on one text of a pair, for a side on which a source has several texts.
+    """Yield baselines that read one text of a pair only, for a side on which sources have several texts.
 
     Cross-validated over sources: a keyword, such as a negation, and logistic regression on tf-idf.
     """
@@ -230,14 +237,14 @@ def _linear(texts: Sequence[str], labels: Floats, fold: Ints) -> Floats:
 # Rankings: random vectors for a corpus; for candidates also equal scores, length and shared characters.
 
 DEPTH, BLOCK, RANKING_DIM = 100, 256, 64
-"""Documents per query, queries per block, dimensions of random vectors."""
+"""Number of documents per query, queries per block, dimensions of random vectors."""
 
 Rankings = dict[str, dict[str, float]]
 NamedRankings = Iterator[tuple[str, Rankings]]
 
 
 def retrieval_floors(task: EvaluationTask) -> NamedRankings:
-    """Yield the rankings by random vectors; BM25 is scored as a model."""
+    """Yield the rankings by random vectors; BM25 is not included, because it is scored as a model."""
     task_data = task.data
     documents, queries = random_vectors(_document_texts(task_data["corpus"]), RANKING_DIM), task_data["queries"]
     ids, rankings = list(task_data["corpus"]["id"]), Rankings()
@@ -252,7 +259,7 @@ def retrieval_floors(task: EvaluationTask) -> NamedRankings:
 
 
 def reranking_floors(task: EvaluationTask) -> NamedRankings:
-    """Yield (name, rankings) of every query's candidates; ties are ordered by id, as in trec_eval."""
+    """Yield (name of a baseline, ranking of every query's candidates); ties are ordered by id, as in trec_eval."""
     task_data = task.data
     texts = dict(zip(task_data["corpus"]["id"], _document_texts(task_data["corpus"]), strict=True))
     query_texts = dict(zip(task_data["queries"]["id"], task_data["queries"]["text"], strict=True))
@@ -288,9 +295,9 @@ def _document_texts(corpus: Foreign) -> list[str]:
 VERSION = 3
 """Version of the stored scores; scores of another version are recomputed."""
 FLOORS = frozenset({"all-equal", "majority class", "random encoder"})
-"""Names of baselines without any information; the others are lexical shortcuts."""
+"""Names of baselines without any information on the texts; all others are lexical shortcuts."""
 Predictions = Iterator[tuple[str, Any]]
-"""(Name, predictions as mteb saves them)."""
+"""Pairs of a baseline's name and its predictions, in the structure that mteb saves."""
 OF_TYPE: Mapping[str, Callable[[EvaluationTask], Predictions]] = {
     "Classification": classification_floors,
     "Clustering": clustering_floors,
@@ -299,7 +306,7 @@ OF_TYPE: Mapping[str, Callable[[EvaluationTask], Predictions]] = {
     "Retrieval": retrieval_floors,
     "Reranking": reranking_floors,
 }
-"""mteb's task type -> its baselines."""
+"""mteb's task type -> function that yields its baselines."""
 
 
 @dataclass(frozen=True)
@@ -311,14 +318,14 @@ class FloorScore:
 
     @property
     def sort(self) -> str:
-        """Return `floor` or `shortcut`."""
+        """Return `floor` for a baseline without information, else `shortcut`."""
         return "floor" if self.name in FLOORS else "shortcut"
 
 
 def floors(task: EvaluationTask, folder: Path) -> list[FloorScore]:
-    """Return the trivial baselines of a task; empty for a type without any.
+    """Return the trivial baselines of a task with their scores; [] for a task type without baselines.
 
-    `folder` stores scores by the digest of the task's content and of the versions of the libraries.
+    `folder` stores the scores by a digest of the task's content and the versions of the libraries.
     """
     make = OF_TYPE.get(task.kind.mteb.type)
     if make is None:

@@ -1,8 +1,8 @@
-"""Scores of single queries: nDCG and average precision, in several ways of scoring contested and incomplete pairs.
+"""Scores of single queries: nDCG and average precision, with several ways of scoring contested and incomplete pairs.
 
 *stock* counts such pairs as not relevant, as any tool does that reads only the qrels. *condensed* removes them from the
-ranking first. *optimistic* counts contested pairs as relevant, in the ranking and in the ideal ranking, so it may also
-be the lowest of the three. *median* uses the gain of the lower median grade for all pairs, contested ones included.
+ranking first. *optimistic* counts contested pairs as relevant, in the ranking and in the ideal ranking, so it may even
+be the lowest score. *median* uses the gain of the lower median grade for all pairs, including contested ones.
 """
 
 import math
@@ -14,13 +14,13 @@ import numpy as np
 TOP = 10
 READINGS = ("stock", "condensed", "optimistic")
 MEDIAN = "median"
-"""Way of scoring binary labels if grades and their gains are known."""
+"""Additional way of scoring binary labels, if grades and their gains are known."""
 GRADED = ("stock", "exponential", "mean")
-"""Ways of scoring graded labels: linear gain, as in mteb; 2^gain - 1; mean gain of the judges, linear."""
+"""Ways of scoring graded labels: linear gain (as in mteb), gain 2^gain - 1, linear mean gain of the judges."""
 DOUBT = frozenset({"contested", "incomplete"})
 """Verdicts of pairs that are neither positive nor negative."""
 Gains = Mapping[str, float]
-"""Document -> gain; 0 for a missing one."""
+"""Document -> gain; absent documents have gain 0."""
 
 
 def ordered(scores: Mapping[str, float]) -> list[str]:
@@ -32,9 +32,9 @@ def ordered(scores: Mapping[str, float]) -> list[str]:
 
 
 def ndcg(ranking: Sequence[str], gains: Gains, depth: int = TOP) -> float:
-    """Return nDCG at `depth`, 0 to 1: linear gain, discount 1 / log2(rank + 1), as trec_eval's ndcg_cut.
+    """Return nDCG at `depth`, 0 to 1, as trec_eval's ndcg_cut: linear gain, discount 1 / log2(rank + 1).
 
-    ValueError if no document has a gain: the measure is then not defined.
+    ValueError if no document has a gain, because nDCG is not defined then.
     """
     best = _discounted(sorted((gain for gain in gains.values() if gain > 0), reverse=True)[:depth])
     if not best:
@@ -43,10 +43,10 @@ def ndcg(ranking: Sequence[str], gains: Gains, depth: int = TOP) -> float:
 
 
 def average_precision(ranking: Sequence[str], gains: Gains, depth: int = TOP) -> float:
-    """Return average precision at `depth`, 0 to 1, as trec_eval's map_cut: every gain above 0 is relevant.
+    """Return average precision at `depth`, 0 to 1, as trec_eval's map_cut; documents with a gain above 0 are relevant.
 
-    The sum of precision at the ranks of relevant documents, over the number of all relevant ones. ValueError if
-    there is none.
+    The sum of precision at the ranks of relevant documents, divided by the number of all relevant documents. ValueError
+    without any.
     """
     relevant = sum(gain > 0 for gain in gains.values())
     if not relevant:
@@ -56,32 +56,32 @@ def average_precision(ranking: Sequence[str], gains: Gains, depth: int = TOP) ->
 
 
 MEASURES = {"ndcg_at_10": ndcg, "map_at_10": average_precision}
-"""mteb's name of a measure -> its function for one query."""
+"""mteb's name of a measure -> function that computes it for one query."""
 
 
 @dataclass(frozen=True)
 class Looked:
-    """Scores and counts of one query's ranking."""
+    """Scores of one query's ranking, and counts of its top-ten documents by verdict."""
 
     scores: Mapping[str, float]
     """Way of scoring -> score."""
     first: int | None
-    """Rank of the first relevant document; None if none was found."""
+    """Rank of the first relevant document; None if the ranking has none."""
     shown: int
-    """Number of documents in the top ten."""
+    """Number of documents in the top ten, at most 10."""
     holes: int
-    """Number of unjudged ones among them."""
+    """Number of unjudged documents in the top ten."""
     doubtful: int
-    """Number of contested or incomplete ones among them."""
+    """Number of contested or incomplete documents in the top ten."""
 
 
 def look(
     ranking: Sequence[str], gains: Gains, verdicts: Mapping[str, str], measure: str, median: Gains | None = None
 ) -> Looked:
-    """Return the scores of one query's ranking, and counts by verdict in its top ten.
+    """Return the scores of one query's ranking, and the counts by verdict in its top ten.
 
-    `verdicts` maps a document to its verdict, empty if unknown. `measure` is a name in `MEASURES`; `median` are the
-    gains of that way of scoring, which is omitted without them.
+    `verdicts` maps documents to verdicts, and is empty if these are unknown. `measure` is a name in `MEASURES`.
+    `median` holds the gains of that way of scoring, which is omitted if None.
     """
     score = MEASURES[measure]
     condensed = [doc for doc in ranking if verdicts.get(doc) not in DOUBT]
@@ -99,10 +99,10 @@ def look(
 
 
 def look_graded(ranking: Sequence[str], gains: Gains, verdicts: Mapping[str, str], mean: Gains) -> Looked:
-    """Return the same as `look` for graded labels: nDCG@10 in every way of `GRADED`.
+    """Return the nDCG@10 of one query's ranking for each way of `GRADED`, and counts as `look` does.
 
-    `mean` maps a document to the mean gain of the judges. Contested pairs have a graded label, so `doubtful`
-    counts only incomplete ones.
+    `mean` maps a document to the mean gain of the judges. Contested pairs have a graded label, so `doubtful` counts
+    only incomplete ones.
     """
     exponential = {doc: 2**gain - 1 for doc, gain in gains.items()}
     top_verdicts = [verdicts.get(doc) for doc in ranking[:TOP]]

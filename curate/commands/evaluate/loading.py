@@ -16,22 +16,24 @@ from curate.retrieval.vectors.cache import TEXTS, PrecisionCheck, nearness, some
 Result = TypeVar("Result")
 FIRST, LARGEST = 32, 1024
 MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory")
-"""Texts of torch's out-of-memory errors on devices other than CUDA, which have a general class."""
+"""Parts of the messages of torch's out-of-memory errors on devices other than CUDA, which have a general class."""
 
 
 class BatchSizes:
-    """The batch sizes of one model, by role: queries are shorter than documents, so their batches are larger."""
+    """The batch sizes of one model, by role; queries are shorter than documents, so their batches are larger."""
 
     def __init__(self, name: str, tell: Callable[[str], None], *, grows: bool = False) -> None:
-        """Start with batches of 32; with `grows`, find the largest size first, which only pays on a GPU."""
+        """Start with batches of 32.
+
+        With `grows`, determine the largest size first, which is worthwhile only on a GPU.
+        """
         self.name, self.grows, self._tell = name, grows, tell
         self.sizes: dict[str, int] = {}
         self.lost: dict[str, float] = {}
-        """Seconds by role spent on finding sizes and on batches that did not fit, which are no part of a model's speed.
-        """
+        """Role -> seconds spent on determining sizes and on batches that did not fit; excluded from a model's speed."""
 
     def prepare(self, role: str, texts: int, longest: Callable[[int], object]) -> None:
-        """Find the batch size of a role, once; `longest(n)` encodes the n longest texts."""
+        """Determine the batch size of a role, once; `longest(n)` encodes the n longest texts."""
         if not self.grows or role in self.sizes:
             return
         start = monotonic()
@@ -39,7 +41,7 @@ class BatchSizes:
         self._add_lost_time(role, start)
 
     def fitting(self, role: str, run: Callable[[int], Result], first: int = FIRST) -> Result:
-        """Return `run(size)`; whenever memory runs out, halve the size, notify, and try again."""
+        """Return `run(size)`; if memory runs out, halve the size, notify the user, and try again."""
         while True:
             size, start = self.sizes.setdefault(role, first), monotonic()
             try:
@@ -59,14 +61,14 @@ class BatchSizes:
 
     @property
     def size(self) -> int | None:
-        """Return the largest batch in use; None before the first."""
+        """Return the largest batch size in use; None before the first batch."""
         return max(self.sizes.values(), default=None)
 
 
 def largest(run: Callable[[int], object], texts: int, first: int = FIRST, most: int = LARGEST) -> int:
-    """Return the largest size with which `run` succeeds, by doubling `first`, or by halving it if that fails.
+    """Return the largest size for which `run` succeeds, found by doubling or halving `first`.
 
-    The size is at most `texts` and `most`. Raises if a batch of one does not fit.
+    The size is at most `texts` and `most`. Raises the error if a batch of one does not fit.
     """
     size = best = max(min(first, texts), 1)
     while True:
@@ -90,7 +92,7 @@ def largest(run: Callable[[int], object], texts: int, first: int = FIRST, most: 
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether an error means that a batch did not fit into memory, on any device."""
+    """Return whether an error means that a batch did not fit into memory, on any device."""
     import torch
 
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
@@ -110,13 +112,13 @@ def _free_memory() -> None:
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 Rows = Mapping[str, Vectors]
-"""Role (query, document, or none) -> vectors."""
+"""Role (query, document, or empty for none) -> vectors."""
 
 
 def devices(device: str | None) -> list[str | None]:
-    """Return the devices of --device, separated by commas, else all GPUs.
+    """Return the comma-separated devices of --device, else all GPUs; [None] without a GPU (the libraries choose).
 
-    Without a GPU, [None]: the libraries choose. ConfigError for an unavailable device.
+    ConfigError for an unavailable device.
     """
     if device is not None:
         return [_available(name.strip(), device) for name in device.split(",")]
@@ -163,19 +165,19 @@ def _has_bfloat16(device: str | None) -> bool:
 
 
 def sampled_rows(model: Foreign, task: EvaluationTask) -> dict[str, Vectors]:
-    """Return role -> a model's vectors of up to 64 texts of a task; NaN is not replaced."""
+    """Return role -> a model's vectors for up to 64 texts of a task; NaN is not replaced."""
     return {role: _rows(model, task, role, texts) for role, texts in _texts(task).items()}
 
 
 def compared(model: str, precision: str, task: str, vectors: Rows, exact: Rows) -> PrecisionCheck:
-    """Compare vectors with those in float32; RunFailed for a similarity below 0.999, or a NaN."""
+    """Return the similarity of vectors to those in float32; RunFailed for a similarity below 0.999, or a NaN."""
     label = f"{task}, {model}: in {precision}"
     remedy = "give --dtype float32, or bfloat16 where float16 overflows"
     return nearness(label, remedy, [vectors[role] for role in exact], [*exact.values()])
 
 
 def _texts(task: EvaluationTask) -> dict[str, list[str]]:
-    """Return role -> texts, up to 64 in all, evenly over the task, with the longest, where values are largest."""
+    """Return role -> texts, up to 64 in total, evenly spaced over the task; includes the longest (largest values)."""
     task_data = task.data
     if "corpus" in task_data:
         corpus = task_data["corpus"]
@@ -215,11 +217,11 @@ def _rows(model: Foreign, task: EvaluationTask, role: str, texts: Sequence[str])
 # Models that mteb loads, from a folder or by name, in a given precision.
 
 Load = Callable[[str | None, str], Foreign]
-"""Loads a model on a device in a precision."""
+"""Function that loads a model on a device in a precision."""
 
 
 def from_folder(folder: str) -> Load:
-    """Return a loader of a sentence-transformers folder."""
+    """Return a function that loads a sentence-transformers folder."""
     path = Path(folder).expanduser()
 
     def load(device: str | None, dtype: str) -> Foreign:
@@ -234,9 +236,9 @@ def from_folder(folder: str) -> Load:
 
 
 def by_name(name: str) -> Load:
-    """Return a loader of a model of mteb's list or the hub, with the prompts of its authors.
+    """Return a function that loads a model of mteb's list or the hub, with its authors' prompts.
 
-    A model that mteb loads by code of its authors has the precision that the code chooses.
+    If mteb loads a model with code of its authors, that code chooses the precision.
     """
 
     def load(device: str | None, dtype: str) -> Foreign:
@@ -253,9 +255,9 @@ def by_name(name: str) -> Load:
 
 
 def explained(name: str, load: Load) -> Load:
-    """Wrap a loader: ConfigError with the name of the model if its files are broken or its code fails.
+    """Return a loader that raises ConfigError with the model's name if its files are broken or its code fails.
 
-    Out-of-memory errors pass unchanged: a smaller copy or another device may work.
+    Out-of-memory errors are unchanged, because a smaller copy or another device may work.
     """
 
     def loaded(device: str | None, dtype: str) -> Foreign:
@@ -274,7 +276,7 @@ def explained(name: str, load: Load) -> Load:
 
 
 def takes_dtype(meta: Foreign) -> bool:
-    """Whether mteb loads a model by one of its two wrappers of sentence-transformers, which accept a precision."""
+    """Return whether mteb loads a model by one of its two sentence-transformers wrappers, which accept a precision."""
     from mteb.models import SentenceTransformerEncoderWrapper
     from mteb.models.instruct_wrapper import InstructSentenceTransformerModel
 
@@ -284,14 +286,14 @@ def takes_dtype(meta: Foreign) -> bool:
 
 
 def makes_vectors(model: Foreign) -> bool:
-    """Whether a loaded model has one dense vector per text; cross-encoders and sparse models do not."""
+    """Return whether a loaded model has one dense vector per text, unlike cross-encoders and sparse models."""
     from mteb.models.sentence_transformer_wrapper import SparseEncoderWrapper
 
     return hasattr(model, "encode") and not isinstance(model, SparseEncoderWrapper)
 
 
 def precisions(model: Foreign) -> list[str]:
-    """Return the actual precisions of a model's weights; a Router may have several."""
+    """Return the actual precisions of a model's weights, sorted; a Router may have several, other objects have none."""
     weights: Foreign = getattr(model, "model", None)
     if not hasattr(weights, "parameters"):
         return []

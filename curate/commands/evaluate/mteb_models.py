@@ -1,4 +1,4 @@
-"""Models with mteb's interfaces: encoders and BM25 of this package, and models that mteb loads."""
+"""Models with mteb's interfaces: curate's encoders and BM25, and models that mteb loads."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,11 +28,11 @@ from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.vectors import GROUP, CachedEncoder, default_folder
 
 BATCH = 32
-"""Queries per batch of this package's encoders."""
+"""Number of queries per batch of curate's encoders."""
 
 
 class OurModel(VectorModel):
-    """An encoder of this package; STS sentences are encoded as queries, as the authors of e5 advise.
+    """An encoder of curate as an mteb model; STS sentences are encoded as queries, as the authors of e5 advise.
 
     Document vectors come from the cache of runs, so the corpus of a pooled run is not encoded again.
     """
@@ -47,7 +47,7 @@ class OurModel(VectorModel):
 
     @property
     def of_queries(self) -> Encoder:
-        """Return the encoder of queries: the encoder itself, or its query side."""
+        """Return the encoder of queries: the query encoder of an asymmetric pair, else the encoder itself."""
         sides: Mapping[str, Encoder] = getattr(self.encoder, "sides", {})
         return sides.get("query", self.encoder)
 
@@ -60,13 +60,13 @@ class OurModel(VectorModel):
             return weights
 
     def similarity(self, one: Foreign, other: Foreign) -> Foreign:
-        """Return the cosines of all rows of one side with all of the other."""
+        """Return the cosines of all rows of `one` with all rows of `other`."""
         from mteb.similarity_functions import cos_sim
 
         return cos_sim(one, other)
 
     def similarity_pairwise(self, one: Foreign, other: Foreign) -> Foreign:
-        """Return the cosine of every row of one side with that of the other."""
+        """Return the cosine of each row of `one` with the corresponding row of `other`."""
         from mteb.similarity_functions import pairwise_cos_sim
 
         return pairwise_cos_sim(one, other)
@@ -83,7 +83,7 @@ class OurModel(VectorModel):
         return replace(model_input, encoder_side=side)
 
     def look(self, given: ModelInput, batch: TextBatch) -> SeenTexts:
-        """Return examples of the actual inputs, for the record."""
+        """Return the record of the actual inputs."""
         encoder, _ = self._reader(batch.role)
         if not isinstance(encoder, DenseEncoder):
             return seen_texts(None, given, batch.role, batch.texts)
@@ -91,18 +91,18 @@ class OurModel(VectorModel):
             return seen_texts(_AsStock(encoder, weights), given, batch.role, batch.texts)
 
     def _reader(self, role: str) -> tuple[Encoder, str | None]:
-        """Return the encoder for a role, and its side; None as side if there is only one encoder."""
+        """Return the encoder for a role, and its side (query or document) in an asymmetric pair, else None."""
         if not isinstance(self.encoder, Asymmetric):
             return self.encoder, None
         side = _role(role) if role else self.encoder.sts_route
         return self.encoder.side(side), side
 
     def kept_rows(self, batch: TextBatch, given: ModelInput) -> Vectors:  # noqa: ARG002 - the encoder has one prompt
-        """Return rows from the cache of runs."""
+        """Return the rows from the cache of runs; missing ones are encoded."""
         return self._cached.encode(batch.texts, _role(batch.role))
 
     def fresh_rows(self, batch: TextBatch) -> Vectors:
-        """Encode texts without the cache, `BATCH` at a time."""
+        """Return the rows encoded without the cache, `BATCH` texts at a time."""
         label, texts, rows = StepLabel(f"encoding {ROLES[batch.role]}, {self.name}", "texts"), batch.texts, []
         for start in range(0, len(texts), BATCH):
             self.progress(label, len(texts), start)
@@ -112,7 +112,7 @@ class OurModel(VectorModel):
 
 
 class _HalvingEncoder:
-    """Wrapper of an encoder that halves its batches when memory runs out; other attributes are the encoder's."""
+    """Wrapper of an encoder that halves its batches if memory runs out; other attributes are those of the encoder."""
 
     def __init__(self, encoder: Encoder, sizes: BatchSizes) -> None:
         self._encoder, self._sizes = encoder, sizes
@@ -131,13 +131,13 @@ class _HalvingEncoder:
 
 
 class _AsStock:
-    """A dense encoder's model with the interface of mteb's models, so that both are inspected in the same way."""
+    """A dense encoder's model with mteb's interface, so that its inputs are inspected like those of mteb's models."""
 
     def __init__(self, encoder: DenseEncoder, weights: Foreign) -> None:
         self.encoder, self.model = encoder, weights
 
     def encode(self, inputs: Foreign, *, prompt_type: Foreign = None, **_named: Foreign) -> Foreign:
-        """Encode as the encoder does, with its prompts."""
+        """Return the vectors of mteb's inputs, encoded with the encoder's own prompts."""
         query, config = getattr(prompt_type, "value", None) != "document", self.encoder.config
         texts = [text for batch in inputs for text in batch["text"]]
         call = self.model.encode_query if query else self.model.encode_document
@@ -152,14 +152,14 @@ def _role(role: str) -> Role:
 
 
 class Searcher:
-    """BM25 in mteb's search protocol: index a corpus, then search or rerank candidates."""
+    """BM25 with mteb's search protocol: indexes a corpus, then searches it or reranks candidates."""
 
     def __init__(self, bm25: Bm25, meta: Foreign, progress: Progress) -> None:
         self.mteb_model_meta, self._progress = meta, progress
         self._bm25, self._corpus = bm25, _Listed([])
 
     def index(self, corpus: Foreign, **_named: Foreign) -> None:
-        """Store the corpus, and build its index or find it in the cache."""
+        """Store the corpus, and build its index or read it from the cache."""
         titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
         rows = zip(corpus["id"], titles, corpus["text"], strict=True)
         self._corpus = _Listed([Document(key, title or "", text) for key, title, text in rows])
@@ -168,7 +168,7 @@ class Searcher:
     def search(
         self, queries: Foreign, *, top_k: int, top_ranked: Mapping[str, Sequence[str]] | None = None, **_named: Foreign
     ) -> dict[str, dict[str, float]]:
-        """Return query -> document -> score; candidates without a common word score 0."""
+        """Return query -> document -> score; candidates without a common word have score 0."""
         query_list = [Query(key, text) for key, text in zip(queries["id"], queries["text"], strict=True)]
         depth = len(self._corpus) if top_ranked else min(top_k, len(self._corpus))
         scores_by_query: dict[str, dict[str, float]] = {}
@@ -208,30 +208,30 @@ class _Listed:
 
 BM25 = "bm25"
 BASELINES = (BM25, "use", "e5")
-"""Models that need no network."""
+"""Models that need no network access."""
 OWN = "own"
-"""Precision of a model that mteb loads by code of its authors."""
+"""Precision of a model that mteb loads with code of its authors; the code chooses it."""
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """One model; its weights are loaded when they are first needed."""
+    """A model to evaluate; its weights are loaded on first use."""
 
     name: str
     revision: str
-    """Digest or revision of everything that affects its scores."""
+    """Digest or revision of everything that affects the model's scores."""
     load: Callable[[], Foreign]
     has_vectors: bool = True
-    """Whether it has vectors; BM25 has not."""
+    """Whether the model has vectors; False for BM25."""
     precision: str = "float32"
     """Precision of the loaded weights."""
     device: str | None = None
     """Device; None if the libraries choose."""
     exact: Callable[[str | None], Foreign] | None = None
-    """Loader of a copy in float32; None if the model itself is in float32."""
+    """Function that loads a copy in float32; None if the model itself is in float32."""
     width: int | None = None
-    """Number of coordinates of its truncated vectors; None for all."""
+    """Number of coordinates of truncated vectors; None for full vectors."""
 
     @cached_property
     def loaded(self) -> Foreign:
@@ -243,16 +243,16 @@ class EvaluatedModel:
         return f"{self.name}@{width}"
 
     def cut(self, width: int) -> "EvaluatedModel":
-        """Return the model with vectors truncated to the first `width` coordinates; both share the weights."""
+        """Return the model with vectors truncated to their first `width` coordinates; both share the weights."""
         return replace(self, name=self.at(width), load=lambda: CutModel(self.loaded, width), exact=None, width=width)
 
     def remember(self) -> None:
-        """Load the model, and have it store query vectors, for truncation to other widths."""
+        """Load the model, and make it store query vectors, for truncation to other widths."""
         if isinstance(self.loaded, VectorModel):
             self.loaded.remembers = True
 
     def release(self) -> None:
-        """Free the memory of the weights; the next use loads them again."""
+        """Free the memory of the weights; they are loaded again on next use."""
         if vars(self).pop("loaded", None) is not None:
             loading.collected()
 
@@ -283,10 +283,7 @@ def named(
     dtype: str = "auto",
     tell: Tell = lambda _line: None,
 ) -> list[EvaluatedModel]:
-    """Return the models of these names, each once: bm25, an encoder, a sentence-transformers folder, or mteb's name.
-
-    `definitions` are the encoders of a pipeline. ConfigError for an unknown name.
-    """
+    """Return the models of these names, each once: bm25, encoders, sentence-transformers folders, or mteb's names."""
     device_names = devices(device)
     runtime = _Runtime(device_names, dtype_for(dtype, device_names), progress, tell)
     models = [_model(name, definitions or {}, runtime) for name in dict.fromkeys(names)]
@@ -319,7 +316,7 @@ def _own_model(name: str, definitions: Mapping[str, Settings], runtime: _Runtime
 
 
 def _mteb_model(name: str, runtime: _Runtime) -> EvaluatedModel:
-    """Return a model of mteb's list or the hub, with the prompts of its authors."""
+    """Return a model of mteb's list or the hub, with its authors' prompts."""
     try:
         meta = imported().get_model_meta(name)
     except KeyError as error:

@@ -1,7 +1,7 @@
 """Results in mteb's layout: `results/MODEL__NAME/REVISION/TASK.json`, with `model_meta.json` in the same folder.
 
-mteb's cache writes them when a model is scored. They are stored next to our scores, and copied into the folder of an
-evaluation, which `mteb.ResultCache(FOLDER).load_results()` reads.
+mteb's cache writes them when a model is scored. They are stored next to curate's scores, and copied into the output
+folder of an evaluation, where `mteb.ResultCache(FOLDER).load_results()` reads them.
 """
 
 import json
@@ -25,26 +25,26 @@ from curate.tables.exporters.mteb import META, RESULTS, SETTINGS
 
 _LOCAL = "local"
 _UNSAFE = re.compile(r"[^\w.-]+")
-"""Characters to be replaced in the name of a folder."""
+"""Characters that are replaced in folder names."""
 
 
 @dataclass(frozen=True)
 class KeptResult:
-    """Stored result of one model on one task."""
+    """mteb's stored result of one model on one task."""
 
     model: str
     task: str
     scores: Path
-    """File of our scores; mteb's is next to it."""
+    """File of curate's scores; the file of mteb's result is next to it."""
 
     @property
     def file(self) -> Path:
-        """Return the path of mteb's files, stored as one JSON object."""
+        """Return the path of the file with mteb's result files, as one JSON object."""
         return self.scores.with_suffix(".mteb.json")
 
 
 def files_of(result: Foreign, model: EvaluatedModel, encode_kwargs: Mapping[str, Any]) -> dict[str, str]:
-    """Return path below `results` -> text, of the files that mteb's cache writes for a result."""
+    """Return path below `results` -> text, for the files that mteb's cache writes for a result."""
     from mteb.cache import ResultCache
 
     with tempfile.TemporaryDirectory() as folder:
@@ -57,8 +57,8 @@ def files_of(result: Foreign, model: EvaluatedModel, encode_kwargs: Mapping[str,
 def _meta(model: EvaluatedModel) -> Foreign:
     """Return mteb's metadata of a model, which determines the paths of its results.
 
-    A model unknown to mteb has the identity of its weights as revision, so that models of the same name are distinct.
-    Precision and width are experiment arguments in mteb; float32, its default, is omitted.
+    The revision of a model unknown to mteb is the identity of its weights, so that models of the same name are
+    distinct. Precision and width are mteb's experiment arguments; float32, the default, is omitted.
     """
     meta = model.loaded.mteb_model_meta
     special = dict(meta.experiment_kwargs or {})
@@ -71,14 +71,15 @@ def _meta(model: EvaluatedModel) -> Foreign:
 
 
 def keep(files: Mapping[str, str], scores: Path) -> None:
-    """Store mteb's files next to the file of our scores."""
+    """Store mteb's result files next to the file of curate's scores."""
     write_json(KeptResult("", "", scores).file, dict(files))
 
 
 def write(out: Path, results: Iterable[KeptResult]) -> list[str]:
-    """Write stored results below `out`; return a note on scores without them, which are from before version 0.2.
+    """Write stored results below `out`.
 
-    Existing results of other models and tasks are not changed, as in mteb's cache.
+    Return a note on scores without a stored result, which are from before version 0.2. Existing results of other models
+    and tasks are not changed, as in mteb's cache.
     """
     lacking = []
     for result in results:
@@ -93,7 +94,7 @@ def write(out: Path, results: Iterable[KeptResult]) -> list[str]:
 
 
 def _merged(path: Path, text: str) -> str:
-    """Return the lines of the settings file: existing ones of other tasks, then the new ones."""
+    """Return the lines of a settings file: the existing lines of other tasks, then the new ones."""
     new = text.splitlines()
     tasks = {_task(line) for line in new}
     existing = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
@@ -122,12 +123,12 @@ def _missing(lacking: Sequence[KeptResult]) -> list[str]:
 
 LAYOUT = "MODEL/REVISION/TASK.json, as mteb writes below `results`"
 UNKNOWN = "dataset revision not available"
-"""mteb's revision of results from before version 1.11 without one."""
+"""mteb's placeholder for the data revision in results from before version 1.11."""
 
 
 @dataclass(frozen=True)
 class ExpectedTask:
-    """Required measure, splits, subsets and data revision of comparable results; None for any."""
+    """Requirements for comparable results: measure, splits, subsets and data revision; None permits any."""
 
     name: str
     measure: str | None = None
@@ -135,7 +136,7 @@ class ExpectedTask:
     subsets: Sequence[str] | None = None
     revision: str | None = None
     latest: str | None = None
-    """Current data version in mteb, preferred if results have several versions equally often."""
+    """mteb's current data revision, preferred if several are equally frequent in the results."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class ResultModel:
 
 @dataclass(frozen=True)
 class LeftOutResult:
-    """An unused file, or revision of a model, and the reason."""
+    """An excluded result file, or revision of a model, and the reason."""
 
     file: str
     reason: str
@@ -159,9 +160,9 @@ class LeftOutResult:
 @dataclass(frozen=True)
 class _Result:
     version: str | None
-    """Version of the data; None if the file has none."""
+    """Revision of the data; None if the file has none."""
     values: Mapping[str, Sequence[float]]
-    """Subset -> score of each split."""
+    """Subset -> scores of the splits."""
 
     @property
     def mean(self) -> float:
@@ -179,7 +180,7 @@ class _Candidate:
 
 
 def expected(task: EvaluationTask) -> ExpectedTask:
-    """Return the requirements for results of a task that is scored here."""
+    """Return the requirements for results that are comparable with a task scored here."""
     mteb_task = task.made
     return ExpectedTask(
         task.name, task.measure, mteb_task.metadata.eval_splits, mteb_task.hf_subsets, mteb_task.metadata.revision
@@ -187,7 +188,10 @@ def expected(task: EvaluationTask) -> ExpectedTask:
 
 
 def expected_by_name(name: str) -> ExpectedTask:
-    """Return the requirements for a task that is not scored here, from mteb; none if mteb does not know it."""
+    """Return the requirements for a task that is not scored here, from mteb.
+
+    Any result is accepted if mteb has no such task.
+    """
     try:
         mteb_task = imported().get_task(name)
     except KeyError:
@@ -198,15 +202,15 @@ def expected_by_name(name: str) -> ExpectedTask:
 
 
 def task_names(folders: Sequence[Path]) -> list[str]:
-    """Return the tasks with results in the folders; UserError for a folder without any."""
+    """Return the names of the tasks with results in the folders; UserError for a folder without results."""
     return sorted({file.stem for folder in folders for file, _ in _files(folder)})
 
 
 def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[ResultModel], list[LeftOutResult]]:
-    """Return the models of the folders with their scores on these tasks, and the unused files.
+    """Return the models in the folders with their scores on these tasks, and the excluded files.
 
-    Of several revisions of a model, the one with most tasks is used, then the latest: scores of two revisions are never
-    mixed.
+    Of several revisions of a model, the one with most tasks is used, then the latest; scores of different revisions are
+    never mixed.
     """
     task_by_name, left_out = {task.name: task for task in tasks}, list[LeftOutResult]()
     candidates: dict[tuple[str, str], _Candidate] = {}
@@ -231,7 +235,7 @@ def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[R
 
 
 def notes(unused: Sequence[LeftOutResult]) -> Iterator[str]:
-    """Yield a sentence per reason, with the number of unused files and the first of them."""
+    """Yield a sentence per reason, with the number of excluded files and the first of them."""
     for reason, count in Counter(result.reason for result in unused).items():
         first = next(result.file for result in unused if result.reason == reason)
         yield f"--results: left out {first}{f' and {count - 1} more' if count > 1 else ''}: {reason}"
@@ -240,7 +244,8 @@ def notes(unused: Sequence[LeftOutResult]) -> Iterator[str]:
 def _files(folder: Path) -> list[tuple[Path, str]]:
     """Return (result file, name of the model's folder) for every result in a folder.
 
-    The folder contains models, is mteb's cache, or belongs to one model. mteb before 1.0 wrote no folder per revision.
+    The folder contains models, is mteb's cache, or belongs to one model. Versions of mteb before 1.0 wrote no folder
+    per revision.
     """
     if not folder.is_dir():
         raise UserError(f"--results {folder}: not a folder; expected {LAYOUT}")
@@ -299,7 +304,7 @@ def _stored_meta(folder: Path, left_out: list[LeftOutResult]) -> Mapping[str, An
 
 
 def _result(result: Foreign, task: ExpectedTask) -> _Result | str:
-    """Return the scores of all subsets and splits, or the reason why they are not comparable."""
+    """Return the scores by subset and split, or the reason why they are not comparable."""
     version = None if result.dataset_revision in {UNKNOWN, "", None} else str(result.dataset_revision)
     if task.revision and version not in {task.revision, None}:
         return f"another version of {task.name}'s data (expected {task.revision[:12]})"
@@ -323,7 +328,10 @@ def _result(result: Foreign, task: ExpectedTask) -> _Result | str:
 
 
 def _one_version(task: ExpectedTask, candidates: Sequence[_Candidate], left_out: list[LeftOutResult]) -> None:
-    """If no version is required, keep the results of the most frequent one; of equals, mteb's current one."""
+    """Exclude results of other data revisions than the most frequent one, unless the task requires a revision.
+
+    On ties, mteb's current revision is preferred.
+    """
     if task.revision is not None:
         return
     versions = Counter(candidate.results[task.name].version for candidate in candidates)
@@ -336,7 +344,7 @@ def _one_version(task: ExpectedTask, candidates: Sequence[_Candidate], left_out:
 
 
 def _same_subsets(task: ExpectedTask, candidates: Sequence[_Candidate], left_out: list[LeftOutResult]) -> None:
-    """If no subsets are required, keep the set of subsets that most models have, for all models."""
+    """Exclude results without the most frequent set of subsets, unless the task requires subsets."""
     if task.subsets is not None:
         return
     sets = Counter(frozenset(candidate.results[task.name].values) for candidate in candidates)

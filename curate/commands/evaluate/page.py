@@ -24,7 +24,7 @@ STYLE = (
 
 
 def files(summary: Figures) -> dict[str, str]:
-    """Return name -> text of every file: `README.md` and its pictures."""
+    """Return file name -> text: `README.md` and its SVG charts."""
     pictures = dict(_pictures(summary))
     text = "\n".join([*_head(summary), *(line for task in summary["tasks"] for line in _task(task, pictures))])
     closing = [
@@ -38,7 +38,7 @@ def files(summary: Figures) -> dict[str, str]:
 
 
 def overview(summary: Figures, bold: str = "**") -> list[dict[str, object]]:
-    """Return a row per model and baseline: its score on every task, the best in `bold`, and the mean."""
+    """Return one row per model and baseline: its score on every task (the best one in `bold`), and the mean."""
     floors = {row["model"]: row["floor"] for task in summary["tasks"] for row in task["floors"]}
     marks_by_model = [(model["model"], "circular" if model["circular"] else "") for model in summary["models"]]
     return [
@@ -114,7 +114,7 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
 
 
 def _readings(task: Figures) -> str:
-    """Return the explanation of the score columns, and of the leading one."""
+    """Return a text that explains the columns of scores, and which one leads."""
     median = (
         " The first column takes the gain of the judges' median grade, contested pairs included; orders and "
         "differences go by it."
@@ -232,7 +232,7 @@ def _sample_sentence(subject: str, estimates: Figures) -> str:
 
 
 def _pictures(figures: Figures) -> Iterator[tuple[str, str]]:
-    """Yield (name, SVG) of a bar chart and a speed scatter per task, and of a scatter per legacy task."""
+    """Yield (file name, SVG): per task a bar chart and a scatter plot of speed, per legacy task a scatter plot."""
     for task in figures["tasks"]:
         by = task["lead"]
         rows = [
@@ -253,5 +253,5 @@ def _pictures(figures: Figures) -> Iterator[tuple[str, str]]:
 
 
 def plain(name: str) -> str:
-    """Return a name as a file name that is valid on all systems."""
+    """Return a name converted to a file name that is valid on all systems."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "task"

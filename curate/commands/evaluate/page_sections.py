@@ -7,11 +7,11 @@ from curate.view import charts
 from curate.view.page_tables import LEADS, Figures, ranged, table
 
 MOST_PAIRS = 20
-"""Maximum pairs of models in a table."""
+"""Maximum number of pairs of models in a table."""
 
 
 def averages_sections(figures: Figures) -> Iterator[str]:
-    """Yield the sections across tasks: averages, correlations of groups, further models, parameters."""
+    """Yield the sections across tasks: averages, correlations of groups, models with mteb results, parameters."""
     for group in figures["averages"]:
         yield from _group(group)
     for order in figures["orders"]:
@@ -22,7 +22,7 @@ def averages_sections(figures: Figures) -> Iterator[str]:
 
 
 def correlations(order: Figures) -> Iterator[str]:
-    """Yield a sentence per rank correlation of two groups, with the name of every p."""
+    """Yield a sentence per rank correlation of two groups, naming the test of each p-value."""
     for name, sign in (("spearman", "Spearman's ρ"), ("kendall", "Kendall's τ-b")):
         correlation = order[name]
         if correlation is None:
@@ -37,7 +37,7 @@ def correlations(order: Figures) -> Iterator[str]:
 
 
 def average_line(group: Figures) -> str:
-    """Return the three best averages of a group, for the terminal."""
+    """Return one line with the three best averages of a group, for the terminal."""
     best = ", ".join(f"{average['model']} {ranged(average)}" for average in group["models"][:3])
     return f"average {group['name']} of {', '.join(group['tasks'])}: {best or 'no model has all tasks'}"
 
@@ -131,11 +131,11 @@ def _parameters(models: list[Figures]) -> Iterator[str]:
 # Model inputs: prompt, maximum length, truncated texts, precision.
 
 SHORT = 60
-"""Maximum characters of a prompt in a table; evaluation.json has all."""
+"""Maximum number of characters of a prompt in a table; evaluation.json has the complete prompts."""
 
 
 def inputs(task: Figures) -> Iterator[str]:
-    """Yield the section on the inputs of a task's models; empty if no model has vectors."""
+    """Yield the section on the inputs of a task's models; nothing if no model has vectors."""
     rows = [row for score in task["scores"] for row in _rows(score)]
     if not rows:
         return
@@ -163,7 +163,7 @@ def inputs(task: Figures) -> Iterator[str]:
 
 
 def _unverified(scores: Sequence[Figures]) -> Iterator[str]:
-    """Yield the models that were not compared with float32, and those whose inputs are unknown."""
+    """Yield sentences on models that were not compared with float32, and on models whose inputs are unknown."""
     vectors = [score for score in scores if score["inputs"]]
     model_names = {vector["model"] for vector in vectors}
     unchecked = [
@@ -207,7 +207,7 @@ def _prompt(seen: Figures) -> str:
 
 
 def _precision(score: Figures) -> str:
-    """Return the model's precision, and the precision of weights that differ, such as token embeddings."""
+    """Return the model's precision, followed by the precisions of weights that differ, such as token embeddings."""
     others = ", ".join(dtype for dtype in score["weights"] if dtype != score["precision"])
     if score["precision"] == OWN:
         return others or "not known"
@@ -218,16 +218,19 @@ def _precision(score: Figures) -> str:
 
 MEASURES = {"precision_at_10": "P@10", "scaled_dcg_at_10": "scaled DCG@10"}
 MOST_DIFFERENCES = 20
-"""Maximum differences in a table."""
+"""Maximum number of differences in a table."""
 WHOLE = "read whole"
-"""Text instead of the p of a difference without unread pairs."""
+"""Text in place of p for a difference without unanswered pairs."""
 WHY_NOT = (
     "nDCG and MAP are not corrected: they divide by the number of all relevant documents, which nobody has counted."
 )
 
 
 def levels(task: Figures) -> Iterator[str]:
-    """Yield the section on corrected scores; empty for a task without verdicts, or one that no sample can cover."""
+    """Yield the section on corrected scores.
+
+    It is empty for a task without verdicts, and for a task that no sample can cover.
+    """
     if not task["verdicts"]:
         return
     corrected = task["levels"]
@@ -254,7 +257,7 @@ def levels(task: Figures) -> Iterator[str]:
 
 
 def labellings(task: Figures) -> Iterator[str]:
-    """Yield the section on contested pairs, and rank correlations between ways of scoring them."""
+    """Yield the section on contested pairs, with rank correlations between the ways of scoring them."""
     if not task["contested"]:
         return
     share, lost = task["contested"], task["undecided"]
@@ -281,7 +284,7 @@ def labellings(task: Figures) -> Iterator[str]:
 
 
 def _excluded_queries(task: Figures) -> str:
-    """Return a sentence on which queries the mean covers, if some judged queries are excluded; else empty."""
+    """Return a sentence on the queries in the mean if some judged queries are excluded; else an empty text."""
     if not (lost := task["undecided"]):
         return ""
     those = "1 judged query" if lost == 1 else f"{lost:,} judged queries"
@@ -345,7 +348,7 @@ AXIS = "queries per second, encoded and searched"
 
 
 def speed_overview(speed: Figures) -> list[dict[str, object]]:
-    """Return one row per model, the fastest first."""
+    """Return one row per model, fastest first."""
     return [
         {
             "model": row["model"],
@@ -367,7 +370,7 @@ def speed_overview(speed: Figures) -> list[dict[str, object]]:
 
 
 def speed_ratios(speed: Figures) -> list[str]:
-    """Return a sentence per model with its encoding speed relative to the slowest model."""
+    """Return a sentence per model on its encoding speed relative to the slowest model."""
     return [
         f"{row['one']} encodes {_times(row['wall'])} times as many queries as {row['other']} "
         f"({_times(row['cpu'])} per processor second)"
@@ -376,7 +379,7 @@ def speed_ratios(speed: Figures) -> list[str]:
 
 
 def speed_machine(speed: Figures) -> str:
-    """Return the conditions of the measurement, as sentences."""
+    """Return sentences on the conditions of the measurement: queries, machine, load."""
     machine, load, threads = speed["machine"], speed["load"], speed["threads"]
     searched = f" Search, of {speed['searched']:,} queries, is timed apart." if speed["searched"] else ""
     gpus = f", {', '.join(machine['gpus'])}" if machine["gpus"] else ""
@@ -391,7 +394,7 @@ def speed_machine(speed: Figures) -> str:
 
 
 def speed_section(speed: Figures | None, chart: str | None) -> Iterator[str]:
-    """Yield the section of a task; empty if speed was not measured on this machine."""
+    """Yield the speed section of a task; nothing if speed was not measured on this machine."""
     if not speed:
         return
     yield "\n### Speed\n"
@@ -404,7 +407,7 @@ def speed_section(speed: Figures | None, chart: str | None) -> Iterator[str]:
 
 
 def speed_chart(title: str, speed: Figures | None, scores: Sequence[tuple[str, float]], up: str) -> str | None:
-    """Return the chart of quality against speed, on a logarithmic axis; None with fewer than two models."""
+    """Return a scatter plot of quality against speed (logarithmic axis); None with fewer than two models."""
     rates = {row["model"]: row["qps"] for row in speed["models"]} if speed else {}
     points = [(name, rates[name], score) for name, score in scores if name in rates]
     return charts.scatter(f"{title}, and speed", points, AXIS, up, logarithmic=True) if len(points) > 1 else None

@@ -1,7 +1,7 @@
-"""Numbers of parameters of a model's query and document side: total, and outside the token embeddings.
+"""Numbers of parameters of a model's query and document encoders: total, and without token embeddings.
 
-For folders of sentence-transformers, from the headers of the weight files, without loading them; a `Router` has
-different modules per side. For other models, from mteb's ModelMeta. Unknown numbers are None, never 0.
+For sentence-transformers folders, from the headers of the weight files, without loading them; a `Router` has different
+modules for queries and documents. For other models, from mteb's ModelMeta. Unknown numbers are None, never 0.
 """
 
 import json
@@ -16,41 +16,41 @@ from curate.core.config import Json
 
 SIDES = ("query", "document")
 EMBEDDINGS = ("word_embeddings.weight", "embed_tokens.weight", "wte.weight", "tok_embeddings.weight", "shared.weight")
-"""Suffixes of the names of token embeddings, which are looked up, not multiplied."""
+"""Suffixes of the names of token embeddings, which are looked up instead of multiplied."""
 STATIC = "embedding.weight"
-"""Name of the only weight of a static model, a token embedding."""
+"""Name of the only weight of a static model, which is a token embedding."""
 UNUSED = ("lm_head.",)
 """Prefixes of the names of weights that an embedding model does not load."""
 
 
 @dataclass(frozen=True)
 class SideParameters:
-    """Parameters of one side of a model."""
+    """Numbers of parameters of the query or document encoder."""
 
     total: int | None = None
     active: int | None = None
-    """Outside the token embeddings, or per token in a mixture of experts, as in mteb."""
+    """Without token embeddings, or per token in a mixture of experts, as in mteb."""
 
     def __add__(self, other: "SideParameters") -> "SideParameters":
-        """Return the sum of two modules; None if one of them is unknown."""
+        """Return the sums for two modules; None where one of the numbers is unknown."""
         return SideParameters(_sum(self.total, other.total), _sum(self.active, other.active))
 
 
 @dataclass(frozen=True)
 class ModelParameters:
-    """Parameters of both sides, and their source."""
+    """Parameters of the query and document encoder, and the source of the numbers."""
 
     query: SideParameters = SideParameters()
     document: SideParameters = SideParameters()
     source: str | None = None
 
     def shown(self) -> dict[str, Json]:
-        """Return the figures as plain values."""
+        """Return the numbers as JSON values."""
         return asdict(self)
 
 
 def of_names(names: Sequence[str]) -> dict[str, ModelParameters]:
-    """Return name in an evaluation -> parameters, for the names after --models."""
+    """Return name in an evaluation -> parameters; `names` are the arguments of --models."""
     parameters_by_name = {}
     for name in names:
         path = Path(name).expanduser()
@@ -59,7 +59,7 @@ def of_names(names: Sequence[str]) -> dict[str, ModelParameters]:
 
 
 def of_mteb(name: str) -> ModelParameters:
-    """Return the parameters in mteb's ModelMeta; None if mteb does not know the model."""
+    """Return the parameters from mteb's ModelMeta; all None if mteb does not know the model."""
     try:
         meta = imported().get_model_meta(name, fetch_from_hf=False)
     except (KeyError, ValueError):  # a name of this package, or of the hub only
@@ -68,7 +68,7 @@ def of_mteb(name: str) -> ModelParameters:
 
 
 def of_meta(meta: Mapping[str, Any]) -> ModelParameters:
-    """Return the parameters in a `model_meta.json` of a result folder, else in mteb's ModelMeta of that model."""
+    """Return the parameters from the `model_meta.json` of a result folder, else from mteb's ModelMeta of that model."""
     total = _number(meta.get("n_parameters"))
     if total is None:
         name = meta.get("name")
@@ -80,15 +80,15 @@ def of_meta(meta: Mapping[str, Any]) -> ModelParameters:
 
 
 def stated(total: int | None, active: int | None, source: str) -> ModelParameters:
-    """Return equal figures for both sides of a model; without a total, all None."""
+    """Return the same numbers for both encoders of a model; all None without a total."""
     side = SideParameters(total, active)
     return ModelParameters(side, side, source) if total is not None else ModelParameters()
 
 
 def in_folder(folder: Path) -> ModelParameters:
-    """Return the number of parameters of a sentence-transformers folder, from the headers of its safetensors files.
+    """Return the parameters of a sentence-transformers folder, from the headers of its safetensors files.
 
-    None if weights are in other files, quantised, or an adapter for a base model.
+    All None if weights are in other files, quantised, or an adapter for a base model.
     """
     sides = dict.fromkeys(SIDES, SideParameters(0, 0))
     path = folder / "modules.json"
@@ -103,7 +103,7 @@ def in_folder(folder: Path) -> ModelParameters:
 
 
 def weights(folder: Path) -> SideParameters:
-    """Return the parameters of one module's folder; 0 for a module without weights."""
+    """Return the parameters in one module's folder; 0 for a module without weights."""
     files = sorted(folder.glob("*.safetensors"))
     if (folder / "adapter_config.json").is_file() or (not files and any(folder.glob("*.bin"))):
         return SideParameters()
@@ -123,7 +123,7 @@ def weights(folder: Path) -> SideParameters:
 
 
 def _routes(module: Path) -> dict[str, list[Path]]:
-    """Return side -> folders of its modules; a module that is no Router belongs to both sides."""
+    """Return `query` and `document` -> folders of its modules; a module that is no Router belongs to both."""
     path = module / "router_config.json"
     if not path.is_file():
         return {side: [module] for side in SIDES}
@@ -132,7 +132,7 @@ def _routes(module: Path) -> dict[str, list[Path]]:
 
 
 def _header(file: Path) -> Mapping[str, Any] | None:
-    """Return the header of a safetensors file: eight bytes of length, then JSON of names, types and shapes.
+    """Return the header of a safetensors file: JSON of names, types and shapes, after eight bytes with its length.
 
     None for another file, such as a Git LFS pointer.
     """

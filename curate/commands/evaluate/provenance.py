@@ -1,4 +1,4 @@
-"""Provenance of a benchmark from its run: contributors, missed relevant documents, model families of judges."""
+"""Provenance of a benchmark, read from its run: contributors, missed relevant documents, model families of judges."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,34 +23,34 @@ from curate.view.page_tables import ranged, table
 
 
 def run_of(folder: Path) -> Path | None:
-    """Return the run folder that is the folder or one of its 4 parents; None for an export without its run."""
+    """Return the run folder: the folder or one of its four nearest parents; None for an export without its run."""
     absolute = folder.resolve()
     return next((parent for parent in (absolute, *absolute.parents[:4]) if (parent / "pipeline.yaml").is_file()), None)
 
 
 def definitions(run: Path | None) -> Mapping[str, Settings]:
-    """Return the encoders of a run by name: those of its pipeline, and the packaged ones."""
+    """Return name -> settings of the encoders in a run's pipeline, and of the packaged encoders; {} without a run."""
     if run is None:
         return {}
     return with_presets(cast("Mapping[str, Settings]", Pipeline.load(run / "pipeline.yaml").head.encoders))
 
 
 def roles(models: Sequence[str], tasks: Sequence[EvaluationTask]) -> dict[str, list[str]]:
-    """Return model -> its roles as a contributor to these tasks: `retriever`, `judge`, `generator`; may be empty."""
+    """Return model -> its roles as a contributor to these tasks: `retriever`, `judge`, `generator`, or none."""
     return {model: [role for role in ROLES if any(model in task.parts[role] for task in tasks)] for model in models}
 
 
 def circular(model: str, task: EvaluationTask) -> list[str]:
-    """Return the roles of a model in a task that bias its score."""
+    """Return the roles of a model as a contributor to a task that bias its score on this task."""
     return [role for role in task.kind.circular if model in task.parts[role]]
 
 
 def missed(run: Path | None) -> dict[str, Json]:
-    """Return the estimates of relevant documents that are not labelled relevant; empty without a run.
+    """Return estimates of relevant documents without a relevant label; {} without a run.
 
     `samples`: per review sample, the shares of relevant pairs among the panel's negatives and among contested pairs,
-    the recall of the panel, and the share of relevant pairs that are contested. `published`: the same for published
-    labels with expert answers. `capture` and `below`: documents outside the pool, from `curate check pool`.
+    the panel's recall, and the share of relevant pairs that are contested. `published`: the same for published labels
+    with answers of experts. `capture` and `below`: documents outside the pool, from `curate check pool`.
     """
     if run is None:
         return {}
@@ -69,7 +69,7 @@ def missed(run: Path | None) -> dict[str, Json]:
 
 
 def _contested_share(answers: Desk) -> dict[str, Json]:
-    """Return the share of pairs found relevant by assessors that are contested in the panel."""
+    """Return the share of contested pairs among those that assessors found relevant."""
     if not answers.sample.scale.relevant:
         return {"contested_of_relevant": None}
     read = [row for row in checked(answers) if row.settled]
@@ -100,9 +100,10 @@ UNCHECKED = "not checked (`curate check circular`)"
 
 
 def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path | None) -> list[dict[str, Json]]:
-    """Return a row per model and judge of the same family; `favour`, the self-preference, is None if unmeasured.
+    """Return one row per model and judge of the same family.
 
-    Self-preference is measured by `curate check circular`, and read from the export's manifest, else from the run.
+    `favour`, the judge's self-preference, is None if unmeasured. `curate check circular` measures self-preference; it
+    is read from the export's manifest, else from the run.
     """
     judges = _judges(tasks)
     if run is not None and any(judge["favour"] is None for judge in judges.values()):
@@ -118,7 +119,7 @@ def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path 
 
 
 def _judges(tasks: Sequence[EvaluationTask]) -> dict[str, dict[str, Json]]:
-    """Return judge -> model family and self-preference, from the manifests of exports; older manifests lack them."""
+    """Return judge -> model family and self-preference, from the manifests of exports; older manifests have none."""
     judges: dict[str, dict[str, Json]] = {}
     for folder in sorted({task.folder.parent for task in tasks if task.folder}):
         path = folder / manifest.NAME
@@ -127,7 +128,7 @@ def _judges(tasks: Sequence[EvaluationTask]) -> dict[str, dict[str, Json]]:
 
 
 def family_section(rows: Sequence[FamilyFigures]) -> Iterator[str]:
-    """Yield the section on models of a judge's family; empty if there are none."""
+    """Yield the section on models of a judge's family; nothing if there are none."""
     if rows:
         yield ""
         yield table(
@@ -146,7 +147,7 @@ def family_section(rows: Sequence[FamilyFigures]) -> Iterator[str]:
 
 
 def family_notes(rows: Sequence[FamilyFigures]) -> Iterator[str]:
-    """Yield a sentence per model of the family of a judge with a self-preference warning."""
+    """Yield a sentence per model of the same family as a judge with a warning of self-preference."""
     for row in rows:
         if row["favour"] and row["favour"]["warned"]:
             yield (

@@ -1,7 +1,7 @@
 """Separate scores on synthetic and real queries, and rank correlation of the two.
 
 Synthetic queries are listed in `sources.parquet` next to the tasks of an export. Rankings are compared by Kendall's
-tau-b and by tau_AP; the interval of tau-b resamples the queries of both sides, with fixed models.
+tau-b and by tau_AP; the interval of tau-b resamples real and synthetic queries, with fixed models.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def apart(board: Board, seed: int) -> dict[str, Json] | None:
 
 
 def _scores(board: Board, indices: Sequence[int], seed: int) -> tuple[Floats, Floats]:
-    """Return the scores of the models on some queries, shape (models,), and on resamples, (replicates, models)."""
+    """Return the models' scores on some queries, shape (models,), and on resamples of these, (replicates, models)."""
     replicated = [
         board.task.scorer.score(
             {reading: [column[index] for index in indices] for reading, column in scored.values.items()}, board.lead
@@ -88,7 +88,7 @@ def _order(models: Sequence[str], sides: Mapping[str, tuple[Floats, Floats]], fe
 
 
 def section(task: Figures) -> Iterator[str]:
-    """Yield the section of the page; empty for a task without synthetic queries."""
+    """Yield the section on synthetic and real queries; nothing for a task without synthetic queries."""
     sources = task.get("sources")
     if not sources:
         return

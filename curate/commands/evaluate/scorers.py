@@ -15,7 +15,7 @@ Values = Mapping[str, list[float]]
 
 
 class ScoredTask(Protocol):
-    """Attributes of a task that scorers use."""
+    """The attributes of a task that scorers need."""
 
     @property
     def measure(self) -> str:
@@ -24,17 +24,17 @@ class ScoredTask(Protocol):
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """Return the ways of scoring contested pairs, or graded labels."""
+        """Return the names of the ways of scoring contested pairs, or graded labels."""
         ...
 
     @property
     def made(self) -> Any:  # noqa: ANN401 - mteb has no types
-        """Return mteb's task, with its settings of draws and embedded texts."""
+        """Return mteb's task object, with its settings of draws and embedded texts."""
         ...
 
     @property
     def training(self) -> Any:  # noqa: ANN401
-        """Return the split that classifiers are trained on."""
+        """Return the split on which classifiers are trained."""
         ...
 
     @property
@@ -59,31 +59,31 @@ class ScoredTask(Protocol):
 
 
 class Scorer(Protocol):
-    """Scores of the items of a task type, and their aggregation."""
+    """Computes scores per item from a model's saved predictions, and aggregates them; one class per task type."""
 
     unit: str
-    """Name of the items, in the plural."""
+    """Name of the items, in the plural, such as queries."""
     texts: int = 1
     """Number of texts per item that a model encodes."""
     vectors: bool = False
-    """Whether only models with vectors can be scored; BM25 has none."""
+    """Whether only models with vectors can be scored, which excludes BM25."""
     single: bool = True
-    """Whether every item has a score."""
+    """Whether every item has its own score."""
     searched: bool = False
-    """Whether a whole corpus is searched: documents may be unjudged or contested, BM25 measures difficulty."""
+    """Whether a whole corpus is searched: then documents may be unjudged or contested, and BM25 measures difficulty."""
     exchanged: bool = True
-    """Whether models are compared by a randomisation test, which exchanges results of an item; else by resampling."""
+    """Whether a randomisation test, which exchanges results per item, compares models; otherwise resampling does."""
     centred: bool = False
-    """Whether scores of resamples are centred on the score: needed for a measure that rises with repeated items."""
+    """Whether scores of resamples are centred on the score, as needed for a measure that rises with repeated items."""
     statistic: Statistic = staticmethod(mean)
-    """Function from the sum of rows of `sums` to the score."""
+    """Function from the sum of the rows of `sums` to the score."""
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return fields of `Scored` from mteb's predictions: ids, values, first relevant ranks, counts by verdict."""
         ...
 
     def sums(self, values: Values, reading: str) -> Floats:
-        """Return one row per item; `statistic` of their sum is the score."""
+        """Return one row per item; `statistic` of the sum of the rows is the score."""
         return means(np.array(values[reading]))
 
     def size(self, values: Values) -> int:
@@ -91,20 +91,20 @@ class Scorer(Protocol):
         return len(next(iter(values.values())))
 
     def score(self, values: Values, reading: str) -> Replicated:
-        """Return the main measure on resampled items."""
+        """Return the main measure as a function of resampled items."""
         return of_sums(self.sums(values, reading), self.statistic)
 
     def beside(self, _values: Values, /) -> Mapping[str, Replicated]:
-        """Return further measures by name, on the same resampled items."""
+        """Return name -> further measure, on the same resampled items."""
         return {}
 
     def counted(self, _values: Values, /) -> Mapping[str, float]:
-        """Return further figures without an interval by name, such as the standard deviation over draws."""
+        """Return name -> further figure without an interval, such as the standard deviation over draws."""
         return {}
 
 
 class RetrievalScorer(Scorer):
-    """nDCG@10 of every query, in several ways of scoring contested pairs."""
+    """Scorer of retrieval: nDCG@10 per query, with several ways of scoring contested pairs."""
 
     unit = "queries"
     searched = True
@@ -138,13 +138,13 @@ class RetrievalScorer(Scorer):
 
 
 class RerankingScorer(RetrievalScorer):
-    """MAP@10 of every query's candidates, none of which is contested."""
+    """Scorer of reranking: MAP@10 per query; candidates are never contested."""
 
     searched = False
 
 
 class PairScorer(Scorer):
-    """Pearson's correlation of the cosines of pairs with their labels."""
+    """Scorer of sentence pairs: Pearson's correlation of their cosines with their labels."""
 
     unit = "pairs"
     texts = 2
@@ -159,7 +159,7 @@ class PairScorer(Scorer):
         return {"queries": [str(index) for index in range(len(cosines))], "values": values, "first": []}
 
     def sums(self, values: Values, _reading: str) -> Floats:
-        """Return the products whose sums give a correlation."""
+        """Return one row per pair; `pearson` of the sum of the rows is the correlation."""
         return products(np.array(values["similarity"]), np.array(values["label"]))
 
 

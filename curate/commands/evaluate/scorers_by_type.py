@@ -1,7 +1,7 @@
 """Scorers of pairs, labelled texts and edited queries: average precision, Spearman's rho, macro-F1, V-measure.
 
 Pairs are resampled by source, because the pairs of a source share a text. The source is a column of the data; without
-it, pairs with equal `sentence1` have the same source.
+one, pairs with equal `sentence1` have the same source.
 """
 
 import random
@@ -30,14 +30,14 @@ from curate.stats.significance import (
 from curate.stats.tally import Floats, Ints
 
 GROUPS = ("pair-id", "query-id", "source-id", "sentence1")
-"""Columns with the source of a pair; the first one with repeated values is used."""
+"""Columns that may hold the source of a pair; the first one with repeated values is used."""
 LABEL, SOURCE, COSINE = "label", "source", "cosine_scores"
 SIMILARITIES = (COSINE, "similarity_scores", "dot_scores", "manhattan_distances", "euclidean_distances")
-"""mteb's names of similarities; `max_ap` uses the best."""
+"""mteb's names of similarities; `max_ap` uses the best of them."""
 
 
 class _OfSources(Scorer):
-    """Base of the scorers of pairs with sources."""
+    """Base class of the scorers of pairs, which are resampled by source."""
 
     unit = "sources"
     texts = 2
@@ -54,7 +54,7 @@ class _OfSources(Scorer):
 
 
 class PairClassificationScorer(_OfSources):
-    """Average precision with the best of mteb's similarity functions; also paired accuracy within sources."""
+    """Average precision with the best of mteb's similarities, and paired accuracy within sources."""
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return label, source and similarities of every pair; distances are negated."""
@@ -64,19 +64,22 @@ class PairClassificationScorer(_OfSources):
         return {"queries": _item_ids(values), "values": values, "first": []}
 
     def score(self, values: Values, _reading: str) -> Replicated:
-        """Return the highest average precision over the similarity functions: mteb's `max_ap`."""
+        """Return the average precision with the best similarity: mteb's `max_ap`."""
         label = np.array(values[LABEL])
         columns = _distinct_columns([np.array(values[name]) for name in SIMILARITIES])
         return self._by_source(values, best([average_precision(column, label) for column in columns]))
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
-        """Return paired accuracy by cosine, ties as 0.5; empty if no source has pairs of both labels."""
+        """Return the paired accuracy by cosine, with ties as 0.5; {} if no source has pairs of both labels."""
         right = correct(np.array(values[COSINE]), np.array(values[LABEL]), _sources(values))
         return {} if np.isnan(right).all() else {"paired accuracy": mean_value(right)}
 
 
 class LevelScorer(_OfSources):
-    """Spearman's rho of cosines and levels over all pairs; also within sources, and the share in strict order."""
+    """Spearman's rho of cosines and levels over all pairs.
+
+    Further figures are rho within sources, and the share of sources whose cosines strictly rise with the level.
+    """
 
     def items(self, saved: Any, _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the cosine, the level and the source of every pair."""
@@ -88,7 +91,7 @@ class LevelScorer(_OfSources):
         return self._by_source(values, spearman(np.array(values[COSINE]), np.array(values[LABEL])))
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
-        """Return mean rho within sources, and the share of sources in strictly rising order; each only if defined."""
+        """Return mean rho within sources, and the share of sources with strictly rising cosines, each if defined."""
         args = np.array(values[COSINE]), np.array(values[LABEL]), _sources(values)
         by_source = {"rho within source": within_rho(*args), "strict order": rising(*args)}
         return {
@@ -98,14 +101,17 @@ class LevelScorer(_OfSources):
         }
 
     def counted(self, values: Values) -> Mapping[str, float]:
-        """Return the number of sources with several levels but equal scores, where rho is undefined."""
+        """Return the number of sources with several levels but equal cosines, for which rho is undefined."""
         args = np.array(values[COSINE]), np.array(values[LABEL]), _sources(values)
         undefined = np.isnan(within_rho(*args)) & ~np.isnan(rising(*args))
         return {"sources without rho": int(undefined.sum())}
 
 
 def sources(data: Any) -> list[float]:  # noqa: ANN401 - `datasets` has no types
-    """Return every pair's source as a number, from 0 in order of appearance; without sources, each pair has its own."""
+    """Return the number of every pair's source, from 0 in order of appearance.
+
+    Without sources, each pair is its own source.
+    """
     for name in GROUPS:
         if name in data.column_names:
             number_by_source: dict[str, float] = {}
@@ -117,7 +123,7 @@ def sources(data: Any) -> list[float]:  # noqa: ANN401 - `datasets` has no types
 
 
 def _distinct_columns(columns: Sequence[Floats]) -> list[Floats]:
-    """Return the columns, without those that rank the pairs (ties included) exactly as an earlier column does."""
+    """Return the columns without those that rank all pairs, including ties, as an earlier column does."""
     ranks = [np.unique(column, return_inverse=True)[1] for column in columns]
     return [
         column
@@ -137,11 +143,14 @@ def _item_ids(values: Values) -> list[str]:
 # Labelled texts: macro-F1 of mteb's few-shot classification, V-measure of its clustering.
 
 TEXT_LABEL, CLASSES, DRAW, TIMES = "label", "classes", "draw", "times"
-"""Names of values: labels, number of classes, and per draw the predicted class or cluster, and the times drawn."""
+"""Keys of values: label, number of classes, and two per draw.
+
+The latter are the predicted class or cluster, and how often a text was drawn.
+"""
 
 
 class _OfTexts(Scorer):
-    """Base of the scorers of labelled texts."""
+    """Base class of the scorers of labelled texts."""
 
     unit = "texts"
     vectors = True
@@ -153,12 +162,12 @@ class _OfTexts(Scorer):
 
 
 class ClassificationScorer(_OfTexts):
-    """Mean macro-F1 of the classifiers that mteb trains on a few texts per class; an item is a test text."""
+    """Mean macro-F1 of the classifiers that mteb trains on a few texts per class; the items are test texts."""
 
     statistic: Statistic = staticmethod(macro_f1)
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return the label of every test text, and the prediction of each classifier."""
+        """Return the label of every test text, and each classifier's prediction."""
         column = task.made.label_column_name
         labels = list(data[column])
         names = {name: float(index) for index, name in enumerate(sorted({*labels, *task.training[column]}))}
@@ -170,11 +179,11 @@ class ClassificationScorer(_OfTexts):
         return {"queries": [str(index) for index in range(len(labels))], "values": values, "first": []}
 
     def sums(self, values: Values, _reading: str) -> Floats:
-        """Return the confusion counts per text, class and draw; precision and recall follow from their sums."""
+        """Return confusion counts per text, class and draw; macro-F1 is computed from their sums."""
         return self._confusions(values, drawn(values, DRAW))
 
     def counted(self, values: Values) -> Mapping[str, float]:
-        """Return the standard deviation of macro-F1 over draws (population, ddof 0)."""
+        """Return the standard deviation of macro-F1 over draws (ddof 0)."""
         f1_by_draw = [float(macro_f1(self._confusions(values, [draw]).sum(axis=0))) for draw in drawn(values, DRAW)]
         return {"sd over draws": round(float(np.std(f1_by_draw)), DIGITS)}
 
@@ -183,17 +192,17 @@ class ClassificationScorer(_OfTexts):
 
 
 class ClusteringScorer(_OfTexts):
-    """Mean V-measure of mteb's mini-batch k-means over random draws of texts; an item is an embedded text.
+    """Mean V-measure of mteb's mini-batch k-means over random draws of texts; the items are embedded texts.
 
-    mteb draws texts with replacement; its seed reproduces these draws. Bootstrap resamples keep the clusters, and are
-    centred on the measured value: a resample has fewer distinct texts, hence a higher V-measure.
+    mteb draws texts with replacement; its seed reproduces the draws. Bootstrap resamples keep the clusters and are
+    centred on the measured value, because a resample has fewer distinct texts and thus a higher V-measure.
     """
 
     exchanged = False
     centred = True
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return, per embedded text, its label, and for each of mteb's draws its cluster and how often it was drawn."""
+        """Return each embedded text's label and, per draw of mteb, its cluster and how often it was drawn."""
         labels = list(data[task.made.label_column_name])
         if any(isinstance(label, list) for label in labels) or len(saved) != 1:
             raise UserError(f"{task.made.metadata.name}: found labels of several levels; expected one label per text")
@@ -208,11 +217,11 @@ class ClusteringScorer(_OfTexts):
         return {"queries": [str(index) for index in embedded], "values": values, "first": []}
 
     def score(self, values: Values, _reading: str) -> Replicated:
-        """Return the mean V-measure over draws."""
+        """Return the mean V-measure over mteb's draws."""
         return mean_of(self._v_measures(values))
 
     def counted(self, values: Values) -> Mapping[str, float]:
-        """Return mean AMI, as scikit-learn computes it, and the standard deviation of V over draws."""
+        """Return the mean AMI (scikit-learn's), and the standard deviation of the V-measure over draws."""
         from sklearn.metrics import adjusted_mutual_info_score
 
         unit_weights, label = np.ones((1, self.size(values))), codes(values[TEXT_LABEL])
@@ -236,7 +245,7 @@ class ClusteringScorer(_OfTexts):
 
 
 def clustered(mteb_task: Any, texts: int) -> tuple[list[int], list[list[int]]]:  # noqa: ANN401 - mteb has no types
-    """Return the indices of the texts that mteb embeds, and per draw indices among them, from mteb's seed."""
+    """Return the indices of the texts that mteb embeds and, per draw, indices into these; both from mteb's seed."""
     state = random.Random(mteb_task.seed)  # noqa: S311 - mteb's
     most = mteb_task.max_document_to_embed
     if mteb_task.max_fraction_of_documents_to_embed is not None:
@@ -247,12 +256,12 @@ def clustered(mteb_task: Any, texts: int) -> tuple[list[int], list[list[int]]]: 
 
 
 def drawn(values: Values, name: str) -> list[list[float]]:
-    """Return the values of every draw."""
+    """Return the values named `name` of every draw."""
     return [draw_values for key, draw_values in values.items() if key.startswith(f"{name} ")]
 
 
 def codes(values: Sequence[float]) -> Ints:
-    """Return values converted to integers."""
+    """Return values as an array of integers."""
     return np.array(values, dtype=np.int64)
 
 
@@ -262,17 +271,17 @@ KIND = "kind"
 
 
 class EditScorer(LevelScorer):
-    """Spearman's rho as for all levels; also paired accuracy, of all pairs and by kind of edit (chance is 0.5)."""
+    """Spearman's rho as in `LevelScorer`; also paired accuracy, of all pairs and by kind of edit (chance is 0.5)."""
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return the values of levels, and the index of each item's kind of edit."""
+        """Return the fields of `LevelScorer`, and the index of each item's kind of edit."""
         fields = super().items(saved, task, data)
         kinds = data[KIND] if KIND in data.column_names else [""] * len(data)  # levels of other data sets have no kind
         kind_indices = [float(KINDS.index(kind)) if kind in KINDS else -1.0 for kind in kinds]
         return {**fields, "values": {**fields["values"], KIND: kind_indices}}
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
-        """Return paired accuracy, ties as 0.5: of all pairs, then of each kind that occurs."""
+        """Return the paired accuracy, with ties as 0.5: of all pairs, then of each kind of edit that occurs."""
         source: Ints = np.array(values[SOURCE], dtype=np.int64)
         right = correct(np.array(values[COSINE]), np.array(values[LABEL]), source)
         _, first = np.unique(source, return_index=True)

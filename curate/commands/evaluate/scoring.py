@@ -1,4 +1,4 @@
-"""Scoring of models on tasks by mteb, with storage by content, model, precision and mteb version."""
+"""Scoring of models on tasks by mteb; scores are stored by content, model, precision and mteb version."""
 
 import random
 import tempfile
@@ -31,7 +31,7 @@ VERSION = 3
 """Version of the stored scores; scores of another version are recomputed."""
 BATCH = 32
 NEAR = 2e-5
-"""Largest difference between our mean and mteb's, which is rounded to five digits."""
+"""Maximum difference between curate's mean and mteb's, which is rounded to five digits."""
 ASKED = {
     "Encoding queries",
     "Encoding queries and documents",
@@ -42,7 +42,7 @@ ASKED = {
 }
 """mteb's names of the phases that encode queries, sentences, or texts to be labelled."""
 OTHERS = {"accuracy", "f1", "f1_weighted", "v_measure", "ami", "max_ap", "max_f1", "max_accuracy", "cosine_ap"}
-"""Stored measures, in addition to those at 10 and 100 and correlations."""
+"""Measures of mteb that are stored, besides those at 10 and 100 and correlations."""
 
 
 @dataclass(frozen=True)
@@ -53,35 +53,38 @@ class Scored:
     revision: str
     precision: str
     batch: int | None
-    """Largest batch in use; None if not measured."""
+    """Largest batch size in use; None if not measured."""
     main: float
     """Main measure, as computed by mteb."""
     metrics: Mapping[str, float]
     """Other measures of mteb."""
     queries_a_second: float | None
-    """Queries, or sentences of STS, encoded per second; without the corpus, if mteb times it separately."""
+    """Queries, or sentences of STS, encoded per second; None if unknown.
+
+    The time of the corpus is excluded if mteb reports it separately.
+    """
     queries: list[str]
-    """Ids in order; indices of pairs for STS."""
+    """Ids of queries in order; for STS, indices of pairs."""
     values: Mapping[str, list[float]]
     """Way of scoring -> score per query; for other task types, the values of their scorer."""
     first: list[int | None]
-    """Rank of every query's first relevant document; empty without retrieval."""
+    """Rank of the first relevant document per query, None if not found; empty for tasks without retrieval."""
     shown: int = 0
     holes: int = 0
     doubtful: int = 0
-    """Number of top-ten documents over all queries (`shown`); unjudged and contested or incomplete ones among them."""
+    """Numbers of top-ten documents over all queries: total (`shown`), unjudged (`holes`), contested or incomplete."""
     top: Sequence[Sequence[str]] = field(default_factory=list)
-    """Ids of every query's top ten documents, best first; empty without a search."""
+    """Ids of the top ten documents per query, best first; empty without a search."""
     width: int | None = None
-    """Dimensions of a vector; None for a model without vectors."""
+    """Number of dimensions of the vectors; None for a model without vectors."""
     weights: Sequence[str] = ()
     """Actual precisions of the weights."""
     precision_check: Mapping[str, Json] | None = None
-    """Similarity of the vectors to those in float32; None for float32 and for truncated models."""
+    """Similarity of the vectors to those in float32; None for models in float32 and for truncated models."""
     machine: str | None = None
     """Digest of the machine on which `queries_a_second` was measured."""
     inputs: Sequence[Mapping[str, Json]] = ()
-    """Per role: prompt, maximum length, side of a Router, and the share of truncated texts."""
+    """Inputs per role: prompt, maximum length, side of a Router, and the share of truncated texts."""
 
 
 def scored(
@@ -89,8 +92,8 @@ def scored(
 ) -> tuple[Scored, bool]:
     """Return the scores of a model on a task, and whether they were stored before.
 
-    `folder` stores scores by the digest of the task's content, the model, its precision, and mteb's version. RunFailed
-    if the mean of the scores of single queries differs from mteb's.
+    `folder` stores scores by a digest of the task's content, the model, its precision, and mteb's version. RunFailed if
+    the mean over single queries differs from mteb's score.
     """
     if stored := scored_before(model, task, folder):
         return stored, True
@@ -119,7 +122,7 @@ def scored_before(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> 
 
 
 def restored(stored: Mapping[str, Any]) -> Scored:
-    """Return stored scores; fields that an older version did not store have their default."""
+    """Return stored scores as `Scored`; fields that an older version did not store have their default."""
     return Scored(
         **{score_field.name: stored[score_field.name] for score_field in fields(Scored) if score_field.name in stored}
     )
@@ -131,7 +134,7 @@ def _path(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Path:
 
 
 def _score(model: EvaluatedModel, task: EvaluationTask) -> tuple[Scored, dict[str, str]]:
-    """Run mteb on one task; return scores from its saved predictions, and the files of its own result."""
+    """Return scores from the predictions that mteb saves for one task, and the files of mteb's own result."""
     quiet()
     task_data, loaded = task.data, model.loaded
     task.made.rng_state = random.Random(task.made.seed)  # noqa: S311 - mteb's; the last model advanced it
@@ -185,12 +188,12 @@ def _check_score(model_scores: Scored, task: EvaluationTask) -> None:
 
 
 def point(scorer: Scorer, values: Values, reading: str = READINGS[0]) -> float:
-    """Return the main measure over all items, in one way of scoring."""
+    """Return the main measure over all items, for one way of scoring."""
     return float(scorer.score(values, reading)(np.ones((1, scorer.size(values))))[0])
 
 
 def _is_stored(name: str, metric: Json) -> bool:
-    """Whether a measure of mteb is stored: those at 10 and 100, correlations, and `OTHERS`."""
+    """Return whether a measure of mteb is stored: those at 10 and 100, correlations, and `OTHERS`."""
     is_common = name.endswith(("_at_10", "_at_100", "pearson", "spearman")) and not name.startswith("nauc")
     return (is_common or name in OTHERS) and isinstance(metric, float)
 
@@ -202,21 +205,21 @@ Tell = Callable[[str], None]
 
 @dataclass
 class ScoredRound:
-    """Scores of all models, truncated ones included, in the order in which they were named."""
+    """Scores of all models, including truncated ones, in the order in which they were named."""
 
     models: list[EvaluatedModel] = field(default_factory=list)
     by_task: list[list[Scored]] = field(default_factory=list)
-    """The models' scores on every task, in the order of the tasks."""
+    """The models' scores per task, in the order of the tasks."""
     notes: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
-    """Models with a score from another machine, whose queries per second are not shown."""
+    """Models with a score from another machine; their queries per second are not shown."""
 
     def on(self, tasks: Sequence[EvaluationTask]) -> Iterator[tuple[EvaluationTask, list[Scored]]]:
-        """Yield every task with the scores of the models."""
+        """Yield every task with the models' scores."""
         return zip(tasks, self.by_task, strict=True)
 
     def results(self, tasks: Sequence[EvaluationTask], folder: Path) -> Iterator[KeptResult]:
-        """Yield mteb's stored results, the last task first: of two tasks of one name, the first is written last."""
+        """Yield mteb's stored results, last task first: of two tasks with the same name, the first is written last."""
         model_by_name = {model.name: model for model in self.models}
         for task, task_scores in reversed(list(self.on(tasks))):
             yield from (kept_result(model_by_name[score.model], task, folder) for score in task_scores)
@@ -230,7 +233,10 @@ def score_all(
     tell: Tell,
     progress: Progress,
 ) -> ScoredRound:
-    """Score every model on every task that it supports; `tell` is notified of each. Stored scores are reused."""
+    """Return the scores of every model on every task that it supports; stored scores are reused.
+
+    `tell` is called for each model and task.
+    """
     scored_round = ScoredRound(by_task=[[] for _ in tasks])
     for model in models:
         able = [index for index, task in enumerate(tasks) if model.has_vectors or not task.scorer.vectors]
@@ -257,7 +263,7 @@ def score_all(
 
 
 def widths_of(text: str | None) -> list[int]:
-    """Return the widths of --dims, such as 768,512,256; ConfigError for anything else."""
+    """Return the widths of the option --dims, such as 768,512,256; ConfigError for anything else."""
     if text is None:
         return []
     numbers = [number.strip() for number in text.split(",") if number.strip()]
@@ -274,7 +280,7 @@ def _cut_models(
     folder: Path,
     scored_round: ScoredRound,
 ) -> Iterator[EvaluatedModel]:
-    """Yield a model, and after it was scored, when its width is known, the models truncated from it."""
+    """Yield a model; after it was scored and its width is known, yield its truncated models."""
     if widths and any(scored_before(model, tasks[index], folder) is None for index in able):
         model.remember()
     yield model
@@ -291,7 +297,7 @@ def _cut_models(
 def _checks(
     model: EvaluatedModel, tasks: Sequence[EvaluationTask], folder: Path, progress: Progress
 ) -> Mapping[str, PrecisionCheck]:
-    """Compare a model with its float32 copy on texts of every task without stored scores; return content -> comparison.
+    """Return content -> similarity of a model to its float32 copy, on texts of every task without stored scores.
 
     The copy is freed before the model is loaded, so both are never in memory together.
     """
@@ -314,9 +320,9 @@ def _checks(
 
 
 def _float32_vectors(model: EvaluatedModel, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
-    """Return task content -> vectors of the float32 copy; on the CPU if the copy does not fit on the GPU.
+    """Return task content -> vectors of the float32 copy; computed on the CPU if the copy does not fit on the GPU.
 
-    Empty for a model without vectors.
+    {} for a model without vectors.
     """
     assert model.exact is not None
     first = (model.device or "").split(",")[0] or None
@@ -336,7 +342,7 @@ def _rows(copy: Foreign, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
 
 
 def _routes(scores: Scored, task: EvaluationTask) -> Iterator[str]:
-    """Yield a note on the side that encodes sentences, which have no role, in a model with two sides."""
+    """Yield a note if a model with separate query and document encoders is scored on sentences, which have no role."""
     for text_input in scores.inputs:
         if text_input["route"] and text_input["role"] == ROLES[""]:
             what = "both sentences" if task.kind.mteb.type == "STS" else "all sentences"

@@ -1,4 +1,4 @@
-"""Speed of models: encoding of queries and search, measured separately, stored by task and machine."""
+"""Speed of models: encoding of queries and search, measured separately and stored by task and machine."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,16 +23,16 @@ from curate.system import egress
 from curate.system.files import read_json, write_json
 
 DEPTH = 10
-"""Documents that a search returns per query."""
+"""Number of documents that a search returns per query."""
 REMOTE = "elsewhere"
-"""Device of a remote encoder."""
+"""Name of the device of a remote encoder."""
 LARGEST = 1 << 29
-"""Most bytes of vectors in a timed search; a larger index is truncated, with a note."""
+"""Maximum size in bytes of the vectors in a timed search; a larger index is truncated, with a note."""
 
 
 @dataclass(frozen=True)
 class SpeedContestant:
-    """One model: its properties and its query encoder, which is None for a model that only searches."""
+    """A model in a speed measurement: its properties and its query encoder, None if the model only searches."""
 
     name: str
     encode: Ask | None
@@ -44,7 +44,7 @@ class SpeedContestant:
 
 @dataclass(frozen=True)
 class SearchContestant:
-    """One search method: exact search in vectors of one width, or BM25."""
+    """A search method in a speed measurement: exact search in vectors of one width, or BM25."""
 
     ask: Ask
     rows: int
@@ -54,7 +54,7 @@ class SearchContestant:
 
 @dataclass
 class QueryBatch:
-    """Texts as mteb passes them to models: a data loader with one batch."""
+    """Texts in the structure that mteb passes to models: a data loader with one batch."""
 
     texts: Sequence[str]
     collate_fn: Foreign = None
@@ -66,7 +66,7 @@ class QueryBatch:
 
     @property
     def dataset(self) -> "QueryBatch":
-        """Return the object in which mteb looks for columns."""
+        """Return the object in which mteb looks up columns."""
         return self
 
     def __iter__(self) -> Foreign:
@@ -77,7 +77,10 @@ class QueryBatch:
 
 
 def of_model(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) -> SpeedContestant:
-    """Return the contestant of a model; its encoder takes indices of `texts`. The first text is encoded at once."""
+    """Return the contestant of a model; its encoder takes indices of `texts`.
+
+    The first text is encoded here, to determine the width of the vectors.
+    """
     if not model.has_vectors:
         return SpeedContestant(model.name, None)
     call = _query_encoder(model.loaded, task)
@@ -94,7 +97,7 @@ def of_model(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) 
 
 
 def of_vectors(dim: int, documents: int, queries: int, seed: int) -> SearchContestant:
-    """Return exact search in random vectors of width `dim`, to be timed: the time does not depend on values."""
+    """Return the contestant of exact search in random vectors of width `dim`; the time does not depend on values."""
     rows = max(min(documents, LARGEST // (4 * dim)), 1)
     random = np.random.default_rng(seed)
     index = unit(random.standard_normal((rows, dim), dtype=np.float32))
@@ -108,7 +111,7 @@ def of_vectors(dim: int, documents: int, queries: int, seed: int) -> SearchConte
 
 
 def of_bm25(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) -> SearchContestant:
-    """Return BM25's search, which includes tokenization of the queries."""
+    """Return the contestant of BM25's search, including the tokenization of queries."""
     searcher = model.loaded
     searcher.index(task.data["corpus"])
     index, cut, doc_positions = searcher._bm25.opened(searcher._corpus, quiet)  # noqa: SLF001 - mteb's protocol shows neither
@@ -121,7 +124,7 @@ def of_bm25(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) -
 
 
 def _query_encoder(loaded: Foreign, task: EvaluationTask) -> Callable[[Sequence[str]], Foreign]:
-    """Return a query encoder: this package's encoders directly, others as mteb calls them, with the same prompt."""
+    """Return a query encoder: curate's encoders directly, others as mteb calls them, with the same prompt."""
     if (encoder := getattr(loaded, "encoder", None)) is not None:
         return lambda texts: encoder.encode(texts, "query")
     from mteb.types import PromptType
@@ -140,12 +143,12 @@ def _query_encoder(loaded: Foreign, task: EvaluationTask) -> Callable[[Sequence[
 
 
 def _in_memory(rows: Foreign) -> Vectors:
-    """Return rows in main memory; for a GPU this waits until all queued work is done."""
+    """Return rows in main memory; on a GPU this waits for all queued work."""
     return np.asarray(rows.cpu() if hasattr(rows, "cpu") else rows)
 
 
 def _place(loaded: Foreign, parameters: Sequence[Foreign]) -> tuple[str, list[str]]:
-    """Return device and precisions of the query encoder; for a remote one, `REMOTE` and none."""
+    """Return device and precisions of the query encoder; for a remote one, `REMOTE` and []."""
     if parameters:
         return str(parameters[0].device), sorted(
             {str(parameter.dtype).removeprefix("torch.") for parameter in parameters}
@@ -158,10 +161,10 @@ def _place(loaded: Foreign, parameters: Sequence[Foreign]) -> tuple[str, list[st
 
 QUERIES = 1_000
 SEARCHED = 256
-"""Number of queries in a timed search, which depends little on them."""
+"""Number of queries in a timed search, whose speed depends little on it."""
 VERSION = 1
 COLUMNS = ("text", "sentence1", "sentences")
-"""Columns of queries, sentences, or texts; the first that exists is used."""
+"""Columns of queries, sentences, or texts; the first one that exists is used."""
 
 Row = dict[str, Any]
 
@@ -169,7 +172,7 @@ Row = dict[str, Any]
 def measured(
     models: Sequence[EvaluatedModel], task: EvaluationTask, queries: int, seed: int, folder: Path, progress: Progress
 ) -> dict[str, Any]:
-    """Measure the speed of all models on one task, and store it in `folder` by task and machine."""
+    """Return the measured speed of all models on one task, also stored in `folder` by task and machine."""
     texts = _texts(task, queries, seed)
     contestants = [of_model(model, task, texts) for model in models]
     load_before = timing.load()
@@ -222,7 +225,7 @@ def of_tasks(
     folder: Path,
     progress: Progress,
 ) -> dict[str, dict[str, Any]]:
-    """Return task -> speed, measured now on `queries` queries, or if None, the last measurement on this machine."""
+    """Return task -> speed: measured now with that many `queries`, or if None, the last measurement on this machine."""
     names = [model.name for model in models]
     if queries is None:
         stored = {task.name: kept(task, names, folder) for task in tasks}
@@ -238,7 +241,7 @@ def of_tasks(
 
 
 def kept(task: EvaluationTask, models: Sequence[str], folder: Path) -> dict[str, Any] | None:
-    """Return the last measurement of a task on this machine, reduced to these models; None without one."""
+    """Return the last measurement of a task on this machine, limited to these models; None without one."""
     path = _path(task, folder)
     if not path.is_file() or (measurement := read_json(path)).get("version") != VERSION:
         return None
@@ -248,7 +251,7 @@ def kept(task: EvaluationTask, models: Sequence[str], folder: Path) -> dict[str,
 
 
 def notes(speed: Mapping[str, Any]) -> list[str]:
-    """Return notes on the use of a speed measurement."""
+    """Return notes on the interpretation of a speed measurement."""
     name, load_before = speed["task"], speed["load"]["before"]
     sentences = []
     if speed["queries"] < speed["wanted"]:
@@ -293,7 +296,7 @@ def _searches(
     texts: Sequence[str],
     seed: int,
 ) -> dict[str, SearchContestant]:
-    """Return width or name -> search; empty without a corpus. Models of one width share a search."""
+    """Return width or name -> search contestant; {} without a corpus. Models of the same width share one."""
     if not task.scorer.searched:
         return {}
     documents = len(task.data["corpus"])

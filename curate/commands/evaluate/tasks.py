@@ -1,4 +1,4 @@
-"""Tasks of an evaluation: content, verdicts, gains and contributors, from a folder or by mteb's name."""
+"""Tasks of an evaluation, from a folder or by mteb's name: content, verdicts, gains and contributors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
 
 def scale_of(facts: Mapping[str, Any], grades: pl.DataFrame) -> Scale | None:
-    """Return the scale of the votes: from the README, else the five grades if all votes are among them.
+    """Return the scale of the votes: from the README, else the default five grades if all votes are among them.
 
-    None for an unknown scale, a scale without gains, no votes, and a cascade, whose votes are incomplete.
+    None for an unknown scale, a scale without gains, no votes, or a cascade, whose votes are incomplete.
     """
     scale = Scale.from_json(facts["scale"]) if "scale" in facts else FIVE
     used_grades = grades.select(pl.col("votes").list.explode().struct.field("grade"))["grade"].drop_nulls().unique()
@@ -37,10 +37,10 @@ def scale_of(facts: Mapping[str, Any], grades: pl.DataFrame) -> Scale | None:
 def gains_of_median_grades(
     grades: pl.DataFrame, labels: Mapping[str, Mapping[str, float]], scale: Scale
 ) -> dict[str, dict[str, float]]:
-    """Return query -> document -> gain of the lower median grade, with gains below the relevance threshold.
+    """Return query -> document -> gain of the lower median grade, limited by the published label.
 
-    The published label determines the side of the threshold: if assessors, or a rule other than the median, decided a
-    pair, its gain is the nearest one on that side.
+    If assessors, or a rule other than the median, decided a pair, the median grade may be on the other side of the
+    relevance threshold from the label. Then the gain is the nearest one on the label's side.
     """
     cut = scale.gain(scale.relevant_from)
     below = max((gain for gain in scale.gains if gain < cut), default=0)
@@ -59,19 +59,19 @@ if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
 
 Foreign: TypeAlias = Any
-"""Object of mteb, `datasets` or torch, which are not typed here."""
+"""An object of mteb, `datasets` or torch, which are untyped here."""
 
 
 @dataclass(frozen=True)
 class EvaluationTask:
-    """One task; its texts are read on first use."""
+    """A task of an evaluation; its texts are read on first use."""
 
     name: str
     kind: BenchmarkKind
     source: str
-    """Folder, or mteb's name, from the user."""
+    """Folder, or mteb's name, as the user gave it."""
     content: str
-    """Digest of every file's content, or name and revision of a task on the hub."""
+    """Digest of the contents of all files, or name and revision of a task on the hub."""
     made: "AbsTask"
     folder: Path | None = None
 
@@ -102,7 +102,7 @@ class EvaluationTask:
 
     @property
     def training(self) -> Foreign:
-        """Return the split that classifiers are trained on."""
+        """Return the split on which classifiers are trained."""
         return self._split(self.made.train_split)
 
     def _split(self, name: str) -> Foreign:
@@ -115,7 +115,7 @@ class EvaluationTask:
 
     @cached_property
     def verdicts(self) -> Mapping[str, Mapping[str, str]]:
-        """Return query -> document -> verdict; empty without a panel's grades, and for reranking.
+        """Return query -> document -> verdict; {} without a panel's grades, and for reranking.
 
         Candidates of reranking are never contested, so verdicts add nothing to the qrels.
         """
@@ -129,21 +129,21 @@ class EvaluationTask:
 
     @cached_property
     def gains(self) -> Mapping[str, int]:
-        """Return grade -> gain of graded labels, as the README names them; empty for binary ones."""
+        """Return grade -> gain of graded labels, from the README; {} for binary labels."""
         return {str(grade): int(gain) for grade, gain in self._readme_facts.get("gains", {}).items()}
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """Return the ways of scoring contested pairs, or graded labels."""
+        """Return the names of the ways of scoring contested pairs, or graded labels."""
         if self.gains:
             return GRADED
         return (*READINGS, MEDIAN) if self.median_gains else READINGS
 
     @cached_property
     def median_gains(self) -> Mapping[str, Mapping[str, float]]:
-        """Return query -> document -> gain of the judges' lower median grade, or of the label for pairs without grades.
+        """Return query -> document -> gain of the judges' lower median grade; for pairs without grades, of the label.
 
-        Empty for graded labels, which are such gains, without retrieval, and if grades or gains are unknown.
+        {} for graded labels (which are these gains), for tasks without retrieval, and if grades or gains are unknown.
         """
         grades = self._grades() if self.scorer.searched and not self.gains else None
         if grades is None or (scale := scale_of(self._readme_facts, grades)) is None:
@@ -152,9 +152,9 @@ class EvaluationTask:
 
     @cached_property
     def undecided(self) -> int:
-        """Return the number of judged queries that are not scored because no document is labelled relevant.
+        """Return the number of judged queries that are not scored, because no document is labelled relevant.
 
-        Queries that the export excluded for this reason are included.
+        Includes queries that the export excluded for this reason.
         """
         labels = self.data["relevant_docs"]
         n_exported = sum(not any(gain > 0 for gain in labels.get(query, {}).values()) for query in self.verdicts)
@@ -162,17 +162,14 @@ class EvaluationTask:
 
     @cached_property
     def lost(self) -> Mapping[str, int]:
-        """Return the numbers of judged `queries` that the export excluded, of their `pairs`, and `contested` ones.
-
-        From the manifest next to the task; all 0 without one.
-        """
+        """Return the numbers of judged `queries` that the export excluded, of their `pairs` and `contested` pairs."""
         path = self.folder.parent / manifest.NAME if self.folder else None
         counts = read_json(path).get("lost") if path and path.is_file() and self.verdicts else None
         return {name: int((counts or {}).get(name, 0)) for name in ("queries", "pairs", "contested")}
 
     @cached_property
     def mean_gains(self) -> Mapping[str, Mapping[str, float]]:
-        """Return query -> document -> mean gain of the judges' grades, of pairs with a graded label."""
+        """Return query -> document -> mean gain of the judges' grades, for pairs with a graded label."""
         grades = self._grades() if self.gains else None
         if grades is None:
             return {}
@@ -198,7 +195,7 @@ class EvaluationTask:
 
     @cached_property
     def _readme_facts(self) -> Mapping[str, Any]:
-        """Return the block `curate` of the README, which mteb ignores."""
+        """Return the block `curate` of the README's YAML, which mteb ignores."""
         block: Mapping[str, Any] = _front_matter(self.folder).get("curate", {}) if self.folder else {}
         return block
 
@@ -218,7 +215,7 @@ class EvaluationTask:
 def in_folder(folder: Path) -> list[EvaluationTask]:
     """Return the tasks of a run folder, an export, its folder `mteb`, or one task's folder; UserError without a task.
 
-    DataError if a file is missing, or was edited, so that it does not match the hash in its name.
+    DataError if a file is missing, or does not match the hash in its name.
     """
     for root in (folder, folder / "mteb", folder / "export" / "mteb"):
         if task_folders := [*([root] if _front_matter(root) else ()), *mteb_tasks.task_folders(root)]:
@@ -230,7 +227,7 @@ def in_folder(folder: Path) -> list[EvaluationTask]:
 
 
 def legacy(source: str) -> list[EvaluationTask]:
-    """Return the tasks of a folder, or the mteb task of that name."""
+    """Return the tasks of a folder, or the mteb task with that name."""
     if Path(source).is_dir():
         return in_folder(Path(source))
     mteb = imported()
@@ -270,7 +267,7 @@ def _types() -> str:
 
 
 def _front_matter(folder: Path) -> dict[str, Any]:
-    """Return the YAML block of a task's README, empty for any other folder."""
+    """Return the YAML block of a task's README; {} for any other folder."""
     try:
         return mteb_tasks.front_matter(folder)
     except ValueError:

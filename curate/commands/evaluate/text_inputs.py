@@ -11,14 +11,14 @@ from curate.retrieval.vectors.cache import spread
 LOOKED = 4096
 """Maximum number of texts per task that are tokenized to measure truncation."""
 ENDLESS = 1 << 24
-"""Tokens from which on a length means unlimited: tokenizers store 1e30, tables of token vectors infinity."""
+"""Number of tokens from which on a maximum length means unlimited: tokenizers store 1e30, static models infinity."""
 ANY = {"batch_size", "device", "show_progress_bar", "pool", "chunk_size", "convert_to_numpy", "convert_to_tensor"}
-"""Arguments of `encode` that do not affect vectors."""
+"""Arguments of `encode` that do not affect the vectors."""
 ROLES = {"query": "queries", "document": "documents", "": "sentences"}
 
 
 class _ProbeText(Exception):
-    """Raised instead of running the model, with the arguments of the call."""
+    """Raised in place of running the model; carries the arguments of the call."""
 
     def __init__(self, text: str, arguments: Mapping[str, Any]) -> None:
         super().__init__(text)
@@ -27,33 +27,33 @@ class _ProbeText(Exception):
 
 @dataclass(frozen=True)
 class ModelInput:
-    """Inputs of one role, as sentence-transformers receives them."""
+    """Input settings of one role, as passed to sentence-transformers."""
 
     known: bool
-    """False if the weights are no sentence-transformers model, so that nothing can be observed."""
+    """Whether they could be observed; False if the weights are no sentence-transformers model."""
     prompt: str | None = None
-    """Text before each input; None if there is none."""
+    """Text before each input; None without one."""
     route: str | None = None
     """Side of a Router that encodes these texts."""
     encoder_side: str | None = None
-    """Encoder of an `asymmetric` pair that encodes these texts; its model may be a Router too."""
+    """Encoder of an asymmetric pair that encodes these texts (query or document); its model may be a Router too."""
     max_length: int | None = None
     """Maximum length in tokens; None if unlimited or unknown."""
     named: tuple[tuple[str, str], ...] = ()
-    """Further arguments of the call, sorted, as (name, repr)."""
+    """Further arguments of the call as (name, repr), sorted."""
 
     @property
     def identity(self) -> Json:
-        """Return the parts that affect vectors."""
+        """Return the settings that affect vectors."""
         return [self.prompt, self.route, self.max_length, *map(list, self.named)]
 
 
 @dataclass(frozen=True)
 class SeenTexts:
-    """Inputs of one role of a task: one row of the page."""
+    """Inputs of one role of a task, with the measured truncation."""
 
     role: str
-    """queries, documents, or sentences (no role)."""
+    """queries, documents, or sentences (texts without a role)."""
     prompt: str | None
     max_length: int | None
     route: str | None
@@ -62,14 +62,17 @@ class SeenTexts:
     looked: int
     """Number of texts that were tokenized; 0 without a maximum length."""
     cut: float | None
-    """Share of them that is truncated; None if unknown."""
+    """Share of these that are truncated, 0 to 1; None if unknown."""
 
     def shown(self) -> dict[str, Json]:
         """Return the fields as a dictionary."""
         return asdict(self)
 
     def with_more(self, other: "SeenTexts") -> "SeenTexts":
-        """Merge two parts of a role's texts: mteb passes large corpora, and both sentences of pairs, in parts."""
+        """Return the record of two parts of a role's texts together.
+
+        mteb passes large corpora, and the two sentences of pairs, in parts.
+        """
         looked = self.looked + other.looked
         both = None if self.cut is None or other.cut is None else self.cut * self.looked + other.cut * other.looked
         cut = None if both is None else round(both / looked, 6) if looked else both
@@ -77,7 +80,10 @@ class SeenTexts:
 
 
 def probe(model: Foreign, task_metadata: Foreign, prompt_type: Foreign) -> ModelInput:
-    """Observe the arguments with which an mteb model calls its weights; the call is stopped before they compute."""
+    """Return the arguments with which an mteb model calls its weights.
+
+    The call is stopped before anything is computed.
+    """
     weights = _weights(model)
     if weights is None:
         return ModelInput(known=False)
@@ -100,7 +106,7 @@ def probe(model: Foreign, task_metadata: Foreign, prompt_type: Foreign) -> Model
 
 
 def seen_texts(model: Foreign, model_input: ModelInput, role: str, texts: Sequence[str]) -> SeenTexts:
-    """Return the row of a role's texts, with the share of truncated ones."""
+    """Return the record of a role's texts, with the share of truncated ones."""
     weights = _weights(model)
     looked, cut = (0, None) if weights is None else _cut(_side(weights, model_input.route), model_input, texts)
     route = model_input.encoder_side or model_input.route
@@ -117,13 +123,13 @@ def seen_texts(model: Foreign, model_input: ModelInput, role: str, texts: Sequen
 
 
 def input_of(weights: Foreign, task: str | None, prompt: str | None) -> ModelInput:
-    """Return the inputs of a sentence-transformers model for a task (query, document or None) with this prompt."""
+    """Return the input settings of a sentence-transformers model for a task (query, document or None) and a prompt."""
     route = _route(weights, task)
     return ModelInput(True, prompt or None, route, max_length=_limit(_side(weights, route)))
 
 
 def sides(weights: Foreign) -> Iterator[Foreign]:
-    """Yield the first module, or the first one of every side of a Router."""
+    """Yield the first module of the model, or of every side of a Router."""
     routes = getattr(weights[0], "sub_modules", None)
     if routes is None:
         yield weights[0]
@@ -140,7 +146,7 @@ def _weights(model: Foreign) -> Foreign:
 
 
 def _input(weights: Foreign, text: str, arguments: Mapping[str, Any]) -> ModelInput:
-    """Return the inputs from a call: its prompt (by name or text) after text that the model's code has prepended."""
+    """Return the input settings in a call: text that the model's code prepended, then the prompt (by name or text)."""
     name, prompt = arguments.get("prompt_name"), arguments.get("prompt")
     if prompt is None:
         name = name or getattr(weights, "default_prompt_name", None)
@@ -178,7 +184,7 @@ def _limit(side: Foreign) -> int | None:
 
 
 def _cut(side: Foreign, model_input: ModelInput, texts: Sequence[str]) -> tuple[int, float | None]:
-    """Tokenize an evenly spread sample of texts; return its size and the share of texts over the maximum length."""
+    """Return the size of an evenly spaced sample of texts, and the share of it above the maximum length."""
     if model_input.max_length is None:
         return 0, 0.0
     if not callable(tokenizer := getattr(side, "tokenizer", None)):

@@ -1,4 +1,7 @@
-"""Timing of several callables in turn, and the identity of the machine; speeds of two machines are not compared."""
+"""Timing of several callables in turn, and the identity of the machine.
+
+Speeds of different machines are not compared.
+"""
 
 import os
 import platform
@@ -14,11 +17,11 @@ from curate.core.config import Json, digest
 from curate.stats.tally import Floats
 
 CPU = Path("/proc/cpuinfo")
-"""Linux's file with the name of the processor."""
+"""File with the name of the processor, on Linux."""
 
 
 def identity() -> dict[str, Json]:
-    """Return processor, cores, GPUs and system of the machine, and their digest `id`; without its host name."""
+    """Return processor, cores, GPUs and system of the machine, and their digest `id`; the host name is not included."""
     import torch
 
     lines = CPU.read_text(encoding="utf-8").splitlines() if CPU.is_file() else []
@@ -34,7 +37,7 @@ def identity() -> dict[str, Json]:
 
 
 def load() -> float | None:
-    """Return the load average of the last minute; None if not available."""
+    """Return the load average of the last minute; None if unavailable."""
     try:
         return round(os.getloadavg()[0], 2)
     except (OSError, AttributeError):  # Windows has no such call
@@ -51,7 +54,7 @@ def threads() -> dict[str, Json]:
 # Callables are timed in turn, so that noise affects all of them equally.
 
 Ask = Callable[[range], object]
-"""Processes the queries at these indices."""
+"""Function that processes the queries at these indices."""
 Clock = Callable[[], tuple[float, float]]
 BATCH, WARM_UPS, REPEATS = 64, 3, 5
 DIGITS = 6
@@ -64,12 +67,12 @@ def clock() -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of one callable; the last axis is (wall clock, processor)."""
+    """Timings of one callable in seconds; the last axis is (wall clock, processor)."""
 
     batched: Floats
-    """Shape (repeats, chunks, 2)."""
+    """Seconds per chunk of queries, shape (repeats, chunks, 2)."""
     single: Floats
-    """Shape (repeats, queries, 2)."""
+    """Seconds per single query, shape (repeats, queries, 2)."""
 
     @property
     def queries(self) -> int:
@@ -78,13 +81,14 @@ class Timings:
 
     @property
     def typical(self) -> Floats:
-        """Return the total seconds (wall clock, processor), with the median over repeats for each chunk."""
+        """Return the total seconds (wall clock, processor): the sum over chunks of each chunk's median over repeats."""
         return np.asarray(np.median(self.batched, axis=0).sum(axis=0))
 
     def shown(self) -> dict[str, float]:
-        """Return the figures: queries per second by batch with the slowest and fastest repeat, latencies one by one.
+        """Return queries per second in batches, with the slowest and fastest repeat, and latencies of single queries.
 
-        The time of a chunk or query is the median over repeats, so that p95 reflects slow queries, not moments of load.
+        The time of a chunk or query is the median over repeats, so that p95 reflects slow queries instead of moments of
+        load.
         """
         rates_by_repeat, typical = self.queries / self.batched.sum(axis=1), self.queries / self.typical
         latency = 1000 * np.median(self.single[..., 0], axis=0)
@@ -101,10 +105,10 @@ class Timings:
 
 
 def ratio(first: Timings, second: Timings) -> dict[str, dict[str, float]]:
-    """Return the speed ratio of the first callable to the other, in batches, for wall clock and processor.
+    """Return the speed of the first callable relative to the second in batches, for wall clock and processor.
 
-    Each chunk of each repeat is a pair of consecutive measurements: `value` is the median over all pairs, `low` and
-    `high` are the smallest and largest median of a repeat.
+    Each chunk of each repeat is a pair of consecutive measurements. `value` is the median ratio over all pairs; `low`
+    and `high` are the smallest and largest median of a repeat.
     """
     pairs = second.batched / first.batched
     repeats = np.median(pairs, axis=1)
@@ -126,7 +130,7 @@ def in_turn(
     batch: int = BATCH,
     repeats: int = REPEATS,
 ) -> dict[str, Timings]:
-    """Return the timings of every callable; `told` is called with the total number of processed queries."""
+    """Return the timings of every callable; `told` is called with the number of queries processed in total."""
     chunks = [range(start, min(start + batch, queries)) for start in range(0, queries, batch)]
     for ask in asks.values():
         for _ in range(WARM_UPS):

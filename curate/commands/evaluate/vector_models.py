@@ -1,4 +1,4 @@
-"""Models with vectors that have mteb's interface: document vectors are cached, and inputs are recorded."""
+"""Models with vectors and mteb's interface: document vectors are cached, and inputs are recorded."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.vectors import CachedEncoder, default_folder, keys_of
 
 PART = 1024
-"""Texts per part between two updates of the progress."""
+"""Number of texts between two updates of the progress."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,16 @@ class TextBatch:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Return text -> its (last) index."""
+        """Return text -> its last index."""
         return {text: index for index, text in enumerate(self.texts)}
 
 
 class VectorModel(ABC):
-    """A model with mteb's interface. Document vectors come from the cache of embeddings; others are always encoded.
+    """A model with vectors and mteb's interface.
 
-    So the speed of encoding queries is always measured. `seen` records inputs since it was cleared, and `aside` counts
-    seconds spent on queries other than by the model.
+    Document vectors come from the cache of embeddings. Other texts are always encoded, so that the speed of encoding
+    queries is measured. `seen` holds the records of inputs since it was cleared; `aside` is the time spent on queries
+    except for encoding.
     """
 
     def __init__(self, name: str, meta: Foreign, progress: Progress, sizes: BatchSizes) -> None:
@@ -69,18 +70,18 @@ class VectorModel(ABC):
 
     @property
     def aside(self) -> float:
-        """Return seconds spent on queries other than for encoding."""
+        """Return the seconds spent on queries for other purposes than encoding."""
         return self._aside + sum(lost for role, lost in self.sizes.lost.items() if role != "document")
 
     @property
     def size(self) -> int | None:
-        """Return the largest batch in use."""
+        """Return the largest batch size in use."""
         return self.sizes.size
 
     def encode(
         self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None, **_named: Foreign
     ) -> Vectors:
-        """Return a vector per text, not truncated or normalised."""
+        """Return one vector per text, neither truncated nor normalised."""
         batch = TextBatch(inputs, task_metadata, prompt_type)
         model_input = self._input_of(batch)
         rows = self.kept_rows(batch, model_input) if batch.role == "document" else self._encode_new(batch, model_input)
@@ -88,7 +89,7 @@ class VectorModel(ABC):
         return rows
 
     def kept(self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None) -> Vectors:
-        """Return the same rows from memory or cache; missing ones are encoded and cached."""
+        """Return the rows of `encode` from memory or the cache; missing ones are encoded and cached."""
         batch = TextBatch(inputs, task_metadata, prompt_type)
         model_input = self._input_of(batch)
         remembered = self._remembered.get(_batch_digest(batch, model_input))
@@ -96,11 +97,11 @@ class VectorModel(ABC):
 
     @abstractmethod
     def similarity(self, one: Foreign, other: Foreign) -> Foreign:
-        """Return the similarity of all rows of one side with all of the other."""
+        """Return the similarities of all rows of `one` with all rows of `other`."""
 
     @abstractmethod
     def similarity_pairwise(self, one: Foreign, other: Foreign) -> Foreign:
-        """Return the similarity of every row of one side with that of the other."""
+        """Return the similarity of each row of `one` with the corresponding row of `other`."""
 
     @abstractmethod
     def given(self, batch: TextBatch) -> ModelInput:
@@ -112,7 +113,7 @@ class VectorModel(ABC):
 
     @abstractmethod
     def fresh_rows(self, batch: TextBatch) -> Vectors:
-        """Encode the texts, without the cache."""
+        """Return the rows of the texts, encoded without the cache."""
 
     def look(self, given: ModelInput, batch: TextBatch) -> SeenTexts:
         """Return the record of the inputs."""
@@ -140,12 +141,12 @@ class VectorModel(ABC):
 
 
 class StockModel(VectorModel):
-    """A model that mteb loads, with a copy per GPU; copies encode in parallel."""
+    """A model that mteb loads, with one copy per GPU; the copies encode in parallel."""
 
     def __init__(
         self, name: str, revision: str, copies: Sequence[Foreign], progress: Progress, sizes: BatchSizes
     ) -> None:
-        """Store the copies. `revision` identifies everything that affects vectors, precision included."""
+        """Store the copies. `revision` identifies everything that affects vectors, including the precision."""
         super().__init__(name, copies[0].mteb_model_meta, progress, sizes)
         self.revision, self.plain, self.lanes = revision, copies[0], len(copies)
         self.model = getattr(copies[0], "model", None)
@@ -155,19 +156,22 @@ class StockModel(VectorModel):
         self._cached: dict[str, tuple[_KeptTexts, CachedEncoder]] = {}
 
     def similarity(self, one: Foreign, other: Foreign) -> Foreign:
-        """Return the similarity of all rows of one side with all of the other."""
+        """Return the similarities of all rows of `one` with all rows of `other`."""
         return self.plain.similarity(one, other)
 
     def similarity_pairwise(self, one: Foreign, other: Foreign) -> Foreign:
-        """Return the similarity of every row of one side with that of the other."""
+        """Return the similarity of each row of `one` with the corresponding row of `other`."""
         return self.plain.similarity_pairwise(one, other)
 
     def given(self, batch: TextBatch) -> ModelInput:
-        """Return the input settings of the model for these texts, by probing it."""
+        """Return the input settings of the model for these texts, observed by a probe."""
         return probe(self.plain, batch.task_metadata, batch.prompt_type)
 
     def kept_rows(self, batch: TextBatch, given: ModelInput) -> Vectors:
-        """Return rows from the cache; by task if the inputs are unknown, as the prompt may depend on the task."""
+        """Return rows from the cache.
+
+        The cache key includes the task if the inputs are unknown, as the prompt may depend on it.
+        """
         input_identity = given.identity if given.known else [str(batch.task_metadata.name), batch.role]
         key = digest([self.revision, input_identity])
         if key not in self._cached:
@@ -181,7 +185,7 @@ class StockModel(VectorModel):
         return cached.encode(batch.texts, role)
 
     def fresh_rows(self, batch: TextBatch) -> Vectors:
-        """Encode the texts with all copies, without the cache."""
+        """Return the rows of the texts, encoded by all copies without the cache."""
         self._prepare(batch)
         label, total = StepLabel(f"encoding {ROLES[batch.role]}, {self.name}", "texts"), len(batch.texts)
         index_ranges = [range(start, min(start + PART, total)) for start in range(0, total, PART)]
@@ -195,7 +199,7 @@ class StockModel(VectorModel):
         return np.concatenate(rows)
 
     def encoded(self, batch: TextBatch, places: Sequence[int]) -> Vectors:
-        """Return rows of the texts at some indices, in batches that fit into memory."""
+        """Return the rows of the texts at some indices, encoded in batches that fit into memory."""
         return self.sizes.fitting(batch.role, lambda size: self._run(batch, places, size))
 
     def _prepare(self, batch: TextBatch) -> None:
@@ -223,7 +227,7 @@ class StockModel(VectorModel):
 
 
 class _KeptTexts:
-    """Encoder interface of a model with one prompt, for the cache of embeddings."""
+    """A model with one prompt as an encoder, for the cache of embeddings."""
 
     def __init__(self, model: StockModel, revision: str) -> None:
         self.name, self.revision, self.lanes, self._model = model.name, revision, model.lanes, model
@@ -231,7 +235,7 @@ class _KeptTexts:
 
     @property
     def dim(self) -> int:
-        """Return the dimensions of a vector, 0 before the first one."""
+        """Return the number of dimensions of a vector; 0 before the first one."""
         return self._model.dim or 0
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002 - the batch knows it
@@ -241,10 +245,10 @@ class _KeptTexts:
 
 
 class CutModel:
-    """A model with truncated vectors of another one, normalised again, as for Matryoshka models.
+    """A model with the truncated and renormalised vectors of another one, as for Matryoshka models.
 
-    `truncate_dim` of sentence-transformers truncates after the normalisation, so that vectors are shorter than 1, which
-    is wrong for inner products.
+    `truncate_dim` of sentence-transformers truncates after the normalisation, so vectors are shorter than 1, which is
+    wrong for inner products.
     """
 
     def __init__(self, whole: VectorModel, width: int) -> None:
@@ -258,7 +262,7 @@ class CutModel:
 
     @property
     def size(self) -> int | None:
-        """Return the largest batch of the full model."""
+        """Return the largest batch size of the full model."""
         return self.whole.size
 
     def encode(
@@ -268,16 +272,16 @@ class CutModel:
         return cut(self.whole.kept(inputs, task_metadata=task_metadata, prompt_type=prompt_type), self.width)
 
     def similarity(self, one: Foreign, other: Foreign) -> Foreign:
-        """Return the similarity of all rows of one side with all of the other."""
+        """Return the similarities of all rows of `one` with all rows of `other`."""
         return self.whole.similarity(one, other)
 
     def similarity_pairwise(self, one: Foreign, other: Foreign) -> Foreign:
-        """Return the similarity of every row of one side with that of the other."""
+        """Return the similarity of each row of `one` with the corresponding row of `other`."""
         return self.whole.similarity_pairwise(one, other)
 
 
 def cut(rows: Vectors, width: int) -> Vectors:
-    """Truncate vectors to `width` coordinates, and normalise them."""
+    """Return vectors truncated to their first `width` coordinates and normalised."""
     return unit(rows[:, :width])
 
 

@@ -1,8 +1,8 @@
-"""Scan of an export for PII in texts that `mask` has not scanned.
+"""Scan of an export for PII in texts that the stage `mask` has not scanned.
 
-Queries and documents were scanned by `mask`, whose decisions hold. All other texts are scanned here. PII in a text by a
-model or a rule stops the export. PII in a text that is spliced from source texts is listed; mixes are built again
-without it. Neither the error nor the table `found` contains a text.
+`mask` scanned queries and documents, and its decisions remain valid. All other texts are scanned here. PII in a text
+written by a model or a rule prevents the export. PII in a text spliced from source texts is listed, and mixes are made
+again without it. Neither the error nor the table `found` contains a text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,14 +23,15 @@ from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
 TABLE = "found"
 SOURCES = (("queries", "text"), ("corpus", "title"), ("corpus", "text"))
-"""Tables and columns scanned by `mask`."""
+"""Tables and columns that `mask` scanned."""
 SHOWN = 20
 
 
 def passed(benchmark: Benchmark, context: Context) -> tuple[Benchmark, pl.DataFrame, dict[str, Json]]:
     """Return the benchmark without mixes that contain PII, the table `found`, and counts of its texts.
 
-    UserError if a text by a model or a rule contains PII. Nothing is scanned (`looked` false) if masking is off.
+    UserError if a text written by a model or a rule contains PII. Nothing is scanned (`looked` is false) if masking is
+    off.
     """
     guard, may = PersonalData.of(context), privacy_guard.settings(context)
     tables, written = [frame(TABLE)], [frame(TABLE)]
@@ -57,14 +58,14 @@ def passed(benchmark: Benchmark, context: Context) -> tuple[Benchmark, pl.DataFr
 
 
 def notes(facts: Mapping[str, Json]) -> list[str]:
-    """Return a sentence with the numbers of texts that contain PII; empty if there is none."""
+    """Return a list with one sentence on the numbers of texts with PII; [] if there are none."""
     out, published = facts["left_out"], facts["published"]
     message = f"texts that mask never saw held personal data: {out:,} of mixes left out, {published:,} published"
     return [f"{message}; see `curate show export/found`"] if out or published else []
 
 
 def _found_values(kind: BenchmarkKind, benchmark: Benchmark, guard: PersonalData, context: Context) -> pl.DataFrame:
-    """Return the PII in the texts of a task type, without values that occur in a source text."""
+    """Return the PII in the texts of a kind, without values that occur in a source text."""
     rows = list(_texts(kind, benchmark))
     unseen = dict.fromkeys(text for *_, text in rows if text not in guard.seen)
     guard.seen |= dict.fromkeys(_in_sources(context, list(unseen), exact=True), ())
@@ -76,7 +77,7 @@ def _found_values(kind: BenchmarkKind, benchmark: Benchmark, guard: PersonalData
 
 
 def _texts(kind: BenchmarkKind, benchmark: Benchmark) -> Iterator[tuple[str, str, str]]:
-    """Yield id, column and text of all published text columns; ids and groups, which are named after ids, are none."""
+    """Yield (id, column, text) for all published text columns; ids and groups, named after ids, are not texts."""
     for rows in (rows for table in kind.content(benchmark).tables for rows in table.frames):
         key = next((name for name in rows.columns if name.endswith("id")), rows.columns[0])
         for name, type_ in rows.schema.items():
@@ -85,7 +86,7 @@ def _texts(kind: BenchmarkKind, benchmark: Benchmark) -> Iterator[tuple[str, str
 
 
 def _in_sources(context: Context, values: Sequence[str], *, exact: bool) -> set[str]:
-    """Return the values that equal a text scanned by `mask`, or, if not `exact`, occur within one."""
+    """Return the values equal to a text that `mask` scanned or, if not `exact`, contained in one."""
     in_sources = set[str]()
     for table, column in SOURCES if values else ():
         texts = pl.scan_parquet(context.folder("mask") / f"{table}.parquet").select(text=column)
@@ -98,7 +99,7 @@ def _in_sources(context: Context, values: Sequence[str], *, exact: bool) -> set[
 
 
 def _refuse_finds(finds: pl.DataFrame, context: Context) -> None:
-    """Raise UserError if a text by a model or a rule contains PII."""
+    """Raise UserError if a text written by a model or a rule contains PII."""
     lines = [f"- {kind} {name} ({field}): {what}" for kind, name, field, what, _ in finds.iter_rows()]
     commands = dict.fromkeys(
         f"`curate {named(kind_name).stage} --run {context.run} --force`" for kind_name in finds["kind"]

@@ -1,4 +1,4 @@
-"""Integrity checks before every export."""
+"""Integrity checks of a benchmark before every export."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _KEYS = ["query_id", "doc_id"]
 
 
 def check(benchmark: Benchmark) -> None:
-    """Raise DataError with a list of all problems of a benchmark."""
+    """Raise DataError with a list of all problems of a benchmark, if there are any."""
     sentences = problems(benchmark)
     if sentences:
         lines = "\n".join(f"- {line}" for line in sentences)
@@ -28,9 +28,9 @@ def check(benchmark: Benchmark) -> None:
 def problems(benchmark: Benchmark) -> list[str]:
     """Return one sentence per kind of problem, with counts and example ids and no text of a query or document.
 
-    Checked: ids that are empty, duplicate, or contain white space; empty texts; equal texts (title and text) under
+    Checked: ids that are empty, repeated, or contain white space; empty texts; equal texts (title and text) with
     several ids, unless the benchmark keeps duplicates; query ids that are also document ids; qrels and candidates with
-    unknown ids, duplicate pairs, invalid scores, or a score that contradicts the verdict (contested, incomplete, or
+    unknown ids, repeated pairs, invalid scores, or a score that contradicts the verdict (contested, incomplete, or
     never judged); queries without a positive. The corpus is read once, in batches; memory is one id and one
     64-character digest per document.
     """
@@ -60,7 +60,7 @@ def problems(benchmark: Benchmark) -> list[str]:
 
 @dataclass
 class _Scan:
-    """Ids in order, and ids with problems, from one pass over (id, text)."""
+    """All ids in order, and those with problems, from one pass over (id, text)."""
 
     ids: dict[str, None] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
@@ -95,7 +95,7 @@ def _texts(table: str, scan: _Scan, duplicates: Literal["merge", "keep"]) -> Ite
 def _pairs(
     table: str, pairs: pl.DataFrame, ids_by_column: Mapping[str, Container[str]], scores: Sequence[int]
 ) -> Iterator[str]:
-    """Yield the problems with ids and scores of a table of query_id, doc_id, score."""
+    """Yield the problems with ids and scores in a table of query_id, doc_id, score."""
     for column, kind in (("query_id", "query"), ("doc_id", "document")):
         unknown = [key for key in pairs[column].unique(maintain_order=True) if key not in ids_by_column[column]]
         yield from sentence(
@@ -109,7 +109,7 @@ def _pairs(
 
 
 def _contradictions(table: str, pairs: pl.DataFrame, verdicts: pl.DataFrame) -> Iterator[str]:
-    """Yield a sentence on the pairs whose score contradicts the verdict, counted by verdict."""
+    """Yield a sentence on the pairs whose score contradicts their verdict, with counts by verdict."""
     decided = verdicts.select(*_KEYS, "verdict").unique(_KEYS, maintain_order=True)
     expected = pl.when(pl.col("score") > 0).then(pl.lit("relevant")).otherwise(pl.lit("not relevant"))
     wrong = (

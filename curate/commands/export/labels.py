@@ -1,4 +1,4 @@
-"""Changes since the earlier version of a benchmark; provenance of the labels; candidates for reranking."""
+"""Labels of an export: changes since the parent version, provenance, and the candidates of reranking."""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -26,16 +26,17 @@ from curate.tables.exporters.labels import candidates
 from curate.tables.kinds import kinds
 
 HARMLESS = 0.02
-"""Largest difference of two shares of labels without a warning."""
+"""Maximum difference of two shares of labels without a warning."""
 SHORTER = 0.5
-"""Smallest ratio of passages per prompt, new to earlier pairs, without a warning."""
+"""Minimum ratio of passages per prompt, new pairs to earlier pairs, without a warning."""
 
 
 def growth(context: Context, judged: pl.DataFrame, positives: pl.DataFrame) -> dict[str, Json] | None:
-    """Return the facts on the pairs added since the parent version, from all final verdicts; None for a first version.
+    """Return facts on the pairs added since the parent version, from all final verdicts; None for a first version.
 
-    `systems` counts the holes of each added system by verdict (a hole of two systems counts for both); `decided_by`
-    counts earlier and new pairs by policy; `warnings` are differences in how earlier and new labels were made.
+    `systems` counts the unjudged documents of each added system by verdict (a document of two systems counts for both).
+    `decided_by` counts earlier and new pairs by policy. `warnings` are differences in how earlier and new labels were
+    made.
     """
     version = ParentVersion.load(context.run)
     if version is None:
@@ -72,12 +73,12 @@ def growth(context: Context, judged: pl.DataFrame, positives: pl.DataFrame) -> d
 
 
 def fact(grown: Mapping[str, Any] | None) -> dict[str, Json]:
-    """Return the facts on growth as a fact of the stage; empty for a first version."""
+    """Return the facts on growth under their key in the stage's facts; {} for a first version."""
     return {} if grown is None else {"grown": dict(grown)}
 
 
 def notes(grown: Mapping[str, Any] | None) -> list[str]:
-    """Return a note per difference in how earlier and new labels were made."""
+    """Return one note per difference in how earlier and new labels were made; [] for a first version."""
     return [] if grown is None else [f"not judged alike: {warning}" for warning in grown["warnings"]]
 
 
@@ -86,7 +87,7 @@ def _counts(verdicts: pl.DataFrame) -> dict[str, Json]:
 
 
 def _decided(judged: pl.DataFrame, new: pl.DataFrame) -> dict[str, Json]:
-    """Return policy -> numbers of `earlier` and `new` pairs that it decided."""
+    """Return policy -> numbers of `earlier` and `new` pairs decided by it."""
     earlier = judged.join(new, on=PAIR, how="anti")
     names = judged["policy"].unique().sort()
     return {
@@ -96,7 +97,7 @@ def _decided(judged: pl.DataFrame, new: pl.DataFrame) -> dict[str, Json]:
 
 
 def _passages(context: Context, new: pl.DataFrame) -> dict[str, Json]:
-    """Return judge -> mean passages per prompt of the `earlier` and the `new` pairs."""
+    """Return judge -> mean number of passages per prompt, for `earlier` and `new` pairs."""
     rated = context.read("judge", "ratings").filter(pl.col("batch_size").is_not_null())
     fresh = rated.join(new, on=PAIR, how="semi")
     earlier = rated.join(new, on=PAIR, how="anti")
@@ -111,7 +112,7 @@ def _passages(context: Context, new: pl.DataFrame) -> dict[str, Json]:
 
 
 def _warnings(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the differences in how earlier and new labels were made."""
+    """Yield sentences on the differences in how earlier and new labels were made."""
     if not facts["same_panel"]:
         yield "another panel judged the new pairs, so systems that find them are measured by other judges"
     sums = {side: sum(counts[side] for counts in facts["decided_by"].values()) for side in ("earlier", "new")}
@@ -163,10 +164,7 @@ def _verdict_words(counts: Mapping[str, Any]) -> str:
 def made_from(
     context: Context, benchmark: Benchmark, judged: pl.DataFrame, config: Config, ids: PublishedIds
 ) -> dict[str, Json]:
-    """Return the inputs from which `curate verify` recomputes the labels, besides the ledger.
-
-    `judged` are all verdicts of the run.
-    """
+    """Return the inputs besides the ledger from which `curate verify` recomputes labels; `judged` are all verdicts."""
     experts = benchmark.verdicts.filter(pl.col("policy") == EXPERTS).height
     return {
         **made_by_panel(context, benchmark, judged, ids),
@@ -179,7 +177,7 @@ def made_from(
 
 
 def _other_decisions(context: Context, benchmark: Benchmark) -> dict[str, Json]:
-    """Return the decisions besides the policy: a threshold on grade sums (`accept`), a tie-breaker (`settle`)."""
+    """Return the decisions besides the consensus rule: threshold on grade sums (`accept`), tie-breaker (`settle`)."""
     resolved: Mapping[str, Any] = context.done("resolve").facts
     decisions: dict[str, Json] = {}
     if (accepted := resolved.get("accept")) and accepted["threshold"]:
@@ -196,9 +194,9 @@ def _other_decisions(context: Context, benchmark: Benchmark) -> dict[str, Json]:
 
 
 def made_of_kinds(context: Context, benchmark: Benchmark) -> dict[str, Json]:
-    """Return `kinds`: task type -> `asked`, the questions of its stage by judge; empty without questions.
+    """Return kind of benchmark -> {`asked`: the questions of its stage by judge}; kinds without questions are omitted.
 
-    Judges have their names in the pipeline. Addresses, keys and prices are in no question and in no digest.
+    Judges have their names in the pipeline. No question and no digest contains addresses, keys or prices.
     """
     asked_by_kind: dict[str, Json] = {}
     for kind in kinds():
@@ -216,7 +214,7 @@ def drawn(
 ) -> tuple[pl.DataFrame, list[str]]:
     """Return the reranking candidates, and the queries with too few negatives; both empty if reranking is off.
 
-    Draws use the published ids, so that they can be repeated from the export.
+    Draws use the published ids, so that they can be reproduced from the export.
     """
     if not config.rerank.enabled:
         return frame("qrels"), []
@@ -229,7 +227,7 @@ def drawn(
 
 
 def need_retrieval(benchmark: Benchmark, config: Config, short: Collection[str]) -> None:
-    """Raise DataError if a separate reranking set leaves no query for the retrieval task."""
+    """Raise DataError if a separate query set of reranking leaves no query for the retrieval task."""
     n_retrieval = benchmark.of_retrieval().queries.filter(~pl.col("query_id").is_in(list(short))).height
     if benchmark.apart and not n_retrieval:
         most = benchmark.candidates["query_id"].n_unique()
@@ -241,7 +239,7 @@ def need_retrieval(benchmark: Benchmark, config: Config, short: Collection[str])
 
 
 def mix(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str, Json]:
-    """Return best grade of a vote -> number of reranking negatives, best first, without zeros."""
+    """Return grade -> number of reranking negatives with this best grade, best first; zeros are omitted."""
     negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=["query_id", "doc_id"], how="semi")
     grades_by_pair = [[vote["grade"] for vote in votes if vote["grade"]] for votes in negatives["votes"]]
     best_grades = [min(grades, key=scale.place) for grades in grades_by_pair if grades]
@@ -249,7 +247,7 @@ def mix(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str,
 
 
 def agreement(context: Context, chosen: pl.DataFrame, panel: list[str]) -> dict[str, Json] | None:
-    """Return the panel's agreement on the reranking candidates, as in `consensus`; None without candidates."""
+    """Return the panel's agreement on the reranking candidates, measured as in `consensus`; None without candidates."""
     if chosen.is_empty():
         return None
     return measure(

@@ -1,4 +1,4 @@
-"""Published ids of an export, and the key to new ids: a file of the run, never of the export."""
+"""Published ids of an export, and the key to new ids, a file that is in the run and never in an export."""
 
 import os
 from pathlib import Path
@@ -17,13 +17,13 @@ from curate.tables.kinds import kinds
 from curate.tables.readers import public_datasets
 
 TELLING = r"\d{5}"
-"""Digits that may identify a person; ids with recognised PII were renamed by `mask`."""
+"""Pattern of digits that may identify a person; `mask` has already renamed ids with recognised PII."""
 OWN = r"^synthetic-[0-9a-f]{12}$"
-"""Ids of synthetic queries, which are digests."""
+"""Pattern of the ids of synthetic queries, which are digests."""
 
 
 def published_identifiers(config: Config, context: Context) -> PublishedIds:
-    """Return the published ids; write the key to new ones, readable for the owner only."""
+    """Return the published ids; the key to new ids is written, readable for the owner only."""
     folder, path = context.folder(FILTERED), context.run / KEY
     ids = {"queries": column(folder, "queries", "query_id"), "corpus": column(folder, "corpus", "doc_id")}
     telling = any(column_ids.str.replace(OWN, "").str.contains(TELLING).any() for column_ids in ids.values())
@@ -38,13 +38,13 @@ def published_identifiers(config: Config, context: Context) -> PublishedIds:
 
 
 def id_notes(ids: PublishedIds, context: Context) -> list[str]:
-    """Return a sentence with the path of the key to the new ids; empty if ids are unchanged."""
+    """Return a list with the path of the key to the new ids in a sentence; [] if ids are unchanged."""
     message = f"ids are new, as those of the source may name people; their key, for you alone: {context.run / KEY}"
     return [] if ids.key is None else [message]
 
 
 def _are_public(context: Context) -> bool:
-    """Whether the source is a named public data set, or the settings keep its ids (`mask.ids: keep`)."""
+    """Return whether the source is a named public data set, or the settings keep its ids (`mask.ids: keep`)."""
     sections = (context.settings.get(name) or {} for name in ("ingest", "mask"))
     ingest, mask = (section if isinstance(section, dict) else {} for section in sections)
     source = str(ingest.get("source") or "")
@@ -64,13 +64,13 @@ def refuse_filling(config: Config) -> None:
 
 
 def lacking(benchmark: Benchmark) -> dict[str, list[str]]:
-    """Return task -> missing settings, without which mteb's `is_filled()` is False."""
+    """Return task -> missing metadata settings, without which mteb's `is_filled()` is False."""
     present = [kind for kind in kinds() if kind.present(benchmark)]
     return {kind.name: missing(block(kind.name, kind.mteb.type, benchmark.facts)) for kind in present}
 
 
 def filling_notes(config: Config, benchmark: Benchmark) -> list[str]:
-    """Return a sentence per set of missing metadata; empty without the format mteb."""
+    """Return one sentence per set of missing metadata settings; [] without the format mteb."""
     if "mteb" not in config.formats:
         return []
     by_settings: dict[tuple[str, ...], list[str]] = {}

@@ -1,4 +1,4 @@
-"""Push an export to the Hugging Face hub, after a search for secrets in its files."""
+"""Upload of an export to the Hugging Face hub, after a search for secrets in its files."""
 
 import json
 import mmap
@@ -15,12 +15,15 @@ from curate.system import files
 from curate.system.extras import needed
 
 SHORTEST = 8
-"""Minimum length of a secret: a shorter value, such as `low`, occurs in any text."""
+"""Minimum length of a secret; a shorter value, such as `low`, may occur in any text."""
 _BATCH = 20_000
 
 
 def holding(folder: Path, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield (file, name) for each file below a folder that contains the value; cells of Parquet tables included."""
+    """Yield (file, name) for each file below a folder that contains one of the `values` (name -> value).
+
+    The cells of Parquet tables are searched as well.
+    """
     # A secret may be in a file as it is, or escaped as in JSON.
     forms_by_name = {
         name: sorted({secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]})
@@ -53,7 +56,7 @@ def _in_cells(path: Path, forms: Sequence[str]) -> bool:
 
 
 def _contains(column: pl.Series, forms: Sequence[str]) -> bool:
-    """Whether a cell of a column contains a form, in lists and structs too."""
+    """Return whether a cell of a column contains one of the forms, also within lists and structs."""
     if isinstance(column.dtype, pl.List):
         return _contains(column.explode(), forms)
     if isinstance(column.dtype, pl.Struct):
@@ -69,20 +72,20 @@ README = "README.md"
 
 @dataclass(frozen=True)
 class Upload:
-    """Planned or finished upload."""
+    """A planned or finished upload."""
 
     repository: str
     private: bool
     files: dict[str, int]
-    """Path in the repository -> bytes."""
+    """Path in the repository -> size in bytes."""
     url: str = ""
-    """Address of the commit; empty before the upload."""
+    """URL of the commit; empty before the upload."""
 
 
 def planned(folder: Path, repository: str, *, private: bool = True, secrets: Mapping[str, str] | None = None) -> Upload:
     """Return the planned upload; nothing is sent. DataError if the folder is no export in the format mteb.
 
-    UserError if a file contains one of the `secrets`: name of an environment variable -> its value.
+    UserError if a file contains one of the `secrets` (name of an environment variable -> value).
     """
     if not _REPOSITORY.fullmatch(repository):
         raise UserError(f"--push {repository!r}: expected ORGANISATION/NAME, for example my-lab/medical-retrieval")
@@ -98,10 +101,10 @@ def planned(folder: Path, repository: str, *, private: bool = True, secrets: Map
 
 
 def push(folder: Path, repository: str, *, private: bool = True, secrets: Mapping[str, str] | None = None) -> Upload:
-    """Replace the content of a data set by a folder, in one commit, and return the upload.
+    """Replace the content of a data set on the hub by a folder, in one commit, and return the upload.
 
-    The repository is created if missing. UserError if it is public although `private` is set, or without a token
-    (HF_TOKEN, or `hf auth login`), or if one of the `secrets` would be sent; ProviderError if the hub refuses.
+    A missing repository is created. UserError if it is public although `private` is set, without a token (HF_TOKEN, or
+    `hf auth login`), or if one of the `secrets` would be sent; ProviderError if the hub rejects the upload.
     """
     import httpx
 

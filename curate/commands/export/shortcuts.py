@@ -1,7 +1,7 @@
-"""Lexical shortcut check of an export: length, shared characters, a keyword per class.
+"""Check of an export for lexical shortcuts: text length, shared characters, a keyword per class.
 
-For every task type with its own table, before anything is written: the shortcut's share of the distance from equal
-scores to the best encoder. `curate evaluate` scores more shortcuts and models.
+Runs before anything is written, for every kind with its own table. The result is the best shortcut's lead over the
+trivial baseline, divided by the best encoder's lead. `curate evaluate` scores more shortcuts and models.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ Tables = Mapping[str, pl.DataFrame]
 
 
 def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[dict[str, Json], list[str]]:
-    """Return shortcut scores by task type, and notes; DataError for a share above the limit if `strict`."""
+    """Return the facts on shortcuts by kind, and notes; DataError for a share above the limit if `strict` is set."""
     tables = {
         kind.name: (kind, _tables(kind, benchmark))
         for kind in kinds()
@@ -85,7 +85,7 @@ def _scores(kind: BenchmarkKind, splits: Tables, models: Mapping[str, Encode]) -
 
 
 def _encoders(config: Shortcuts, context: Context) -> list[Encoder]:
-    """Return the configured encoders; else a local one among the run's retrievers; else USE, if installed."""
+    """Return the configured encoders; else a local one among the run's retrievers; else USE, if installed; else []."""
     if config.models:
         return [build.encoder(context, name) for name in config.models]
     names = build.encoder_names(context)

@@ -1,7 +1,7 @@
-"""Export: check the benchmark, then write it in the formats asked for.
+"""Stage `export`: checks the benchmark, then writes it in the configured formats.
 
-In: queries and corpus of `diversify`, pool, ratings, agreement, and the labels of `resolve`. Out: a folder per format,
-and `dropped` (excluded queries, with the reason). The output has no times or paths, so exports of the same run are
+Input: queries and corpus of `diversify`, pool, ratings, agreement, and the labels of `resolve`. Output: one folder per
+format, and `dropped` (excluded queries, with reasons). The output has no times or paths, so exports of the same run are
 byte-identical. Nothing is written while `mask` lists residual PII in a text of the export.
 """
 
@@ -39,7 +39,7 @@ from curate.tables.kinds import kinds, stages
 
 
 def run(config: Config, context: Context) -> Report:
-    """Assemble the benchmark, scan it, check it, and write every format."""
+    """Assemble, scan and check the benchmark, and write every format."""
     judged, positives = (context.read("resolve", name) for name in ("verdicts", "qrels"))
     removed = frozenset(context.read("resolve", "dropped").filter(pl.col("table") == "corpus")["id"])
     # from here on, only documents that are still in the corpus
@@ -100,7 +100,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _kind_tables(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
-    """Return name -> table for the task types whose stage has run, without items of removed documents."""
+    """Return name -> table for the kinds whose stage has run, without items of removed documents."""
     tables = {
         kind.table: context.read(kind.stage, kind.table, kind.columns)
         for kind in kinds()
@@ -111,7 +111,7 @@ def _kind_tables(context: Context, removed: frozenset[str]) -> dict[str, pl.Data
 
 
 def _queries_of(table: pl.DataFrame) -> list[pl.Series]:
-    """Return the query ids in a table of a task type."""
+    """Return the query ids in a table of a kind, as a list of at most one column."""
     if "side" in table:
         return [table.filter(pl.col("side") == "queries")["item_id"]]
     return [table["query_id"]] if "query_id" in table else []
@@ -136,7 +136,7 @@ def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
 def _suspicious(context: Context, tables: Sequence[pl.DataFrame], removed: frozenset[str]) -> int:
     """Return the number of texts with residual PII among the queries of these tables and the corpus.
 
-    Accepted texts do not count; UserError for others, unless the settings allow them.
+    Accepted texts do not count. UserError for others, unless the settings permit them.
     """
     corpus = pl.scan_parquet(context.folder(FILTERED) / "corpus.parquet").select("doc_id").collect()["doc_id"]
     residual, queries = (
@@ -162,7 +162,7 @@ def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Js
 
 
 def _resolution(context: Context) -> dict[str, Json]:
-    """Return the number of pairs that experts overrode, and the decisions by a threshold or a settling judge."""
+    """Return the number of pairs that experts overrode, and the decisions by a threshold or a tie-breaker judge."""
     facts = context.done("resolve").facts
     beyond = {name: fact for name, fact in facts.items() if name in ("accept", "settle")}
     return {"overridden": facts["overridden"], "beyond": beyond}
@@ -183,7 +183,7 @@ def _provenance(
     ids: PublishedIds,
     held: Benchmark,
 ) -> dict[str, Json]:
-    """Return the provenance of one format's labels for its manifest."""
+    """Return the provenance of one format's labels, for its manifest."""
     labels = made_from(context, held, judged, config, ids)
     judges: dict[str, Json] = {**circularity.of_judges(context)}
     of_parts = {**card_facts.synthetic_in_manifest(context), **made_of_kinds(context, held)}
@@ -198,7 +198,7 @@ def _write(
     provenance: Callable[..., dict[str, Json]],
     grown: dict[str, Json] | None,
 ) -> None:
-    """Write every format with its verdicts and its manifest, and the map of renamed ids."""
+    """Write every format with its verdicts and manifest, and the map of renamed ids."""
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
@@ -216,14 +216,14 @@ def _write(
 
 
 def _part_for(benchmark: Benchmark, name: str) -> Benchmark:
-    """Return the part of a benchmark that a format contains."""
+    """Return the benchmark limited to the content of a format."""
     if name in OF_CANDIDATES:
         return alone(benchmark)
     return benchmark if name in FOLDERS else benchmark.of_retrieval()
 
 
 def _with_progress(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
-    """Return the benchmark with a corpus that reports its progress."""
+    """Return the benchmark with a corpus that reports progress while it is read."""
     return replace(benchmark, corpus=CountedCorpus(benchmark.corpus, context.progress, StepLabel(label, "documents")))
 
 
@@ -246,7 +246,7 @@ def _notes(
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check formats and settings; return the facts of the dataset card that do not come from a table."""
+    """Return the facts of the dataset card that do not come from a table, after checking formats and settings."""
     if not config.formats:
         raise ConfigError(f"export.formats: expected one or more of {', '.join(EXPORTERS.names())}")
     for name in config.formats:
@@ -268,7 +268,7 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def _chosen_settings(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the settings of this stage for the card."""
+    """Return the settings of this stage that the card shows."""
     return {
         **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
         **({"task_metadata": config.mteb.given} if config.mteb.given else {}),
@@ -280,7 +280,7 @@ def _chosen_settings(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]
 
 
 def _left_out(context: Context, queries: pl.DataFrame, short: list[str], ids: PublishedIds) -> pl.DataFrame:
-    """Return the queries that are not exported, or not in reranking, with the reason; by published ids."""
+    """Return the queries that are not exported, or not in reranking, with reasons; by published ids."""
     excluded = pooled(context).join(queries, on="query_id", how="anti")["query_id"]
     with_gain = set(context.read("resolve", "qrels")["query_id"])
     reasons = [(query_id, NO_GAIN if query_id in with_gain else NO_POSITIVE) for query_id in excluded]

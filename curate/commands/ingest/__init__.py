@@ -20,7 +20,7 @@ class SampledSplit(Section):
     seed: int = Field(default=7, description="another seed divides otherwise; both runs need the same")
 
     def holds(self, text: str) -> bool:
-        """Return whether a query of this text is taken."""
+        """Return whether a query with this text is in the split."""
         return (generator(self.seed, "split", form(text)).random() < self.test) == (self.take == "test")
 
 
@@ -61,7 +61,7 @@ class Config(Input):
     keep_raw: bool = Field(default=False, description="keep the raw texts in the run folder once they are masked")
 
     def names(self, table: Table) -> Names:
-        """Return field -> column names to try; a question is not the title of its own answer."""
+        """Return field -> candidate column names; for pairs, the column of the queries is not the documents' title."""
         columns = super().names(table)
         query_columns = super().names("queries")["text"] if self.pairs and table == "corpus" else ()
         return {field: names for field, names in columns.items() if field != "title" or not {*names} & {*query_columns}}

@@ -1,4 +1,4 @@
-"""Rows that cannot be used: they stop the run, ten problems at a time, or are dropped, each with its reason."""
+"""Invalid rows: they stop the run, with a list of ten problems at a time, or are dropped with a reason."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,16 +13,16 @@ from curate.tables.readers import Problem, Source, Table
 from curate.tables.readers.items import plain
 
 LISTED = 10
-"""Problems of one file, or reasons of one table, that are shown together."""
+"""Maximum number of problems of a file, or of drop reasons of a table, in one message."""
 
 
 @dataclass
 class BadRows:
-    """Collects the problems of rows; each drops its row or stops the run, as the settings say."""
+    """Collects the problems of rows; each drops its row or stops the run, according to the settings."""
 
     config: Config
     read: Counter[Table] = field(default_factory=Counter)
-    """Table -> rows that were read, good or bad; without those that are not taken."""
+    """Table -> number of rows read, valid or not, without rows that the settings exclude."""
     dropped: Gathered = field(default_factory=partial(Gathered, "dropped"))
     problems: list[str] = field(default_factory=list)
 
@@ -37,16 +37,16 @@ class BadRows:
             self.stop()
 
     def drop(self, table: Table, name: str, reason: str) -> None:
-        """List a row as dropped."""
+        """Record a row in the table `dropped`."""
         self.dropped.append({"table": table, "id": name, "stage": "ingest", "reason": reason})
 
     def stop(self) -> None:
-        """Raise DataError if any row is to stop the run."""
+        """Raise DataError with the collected problems, if there are any."""
         if self.problems:
             raise DataError("\n".join(self.problems))
 
     def reasons(self, table: Table) -> str:
-        """Return how many rows of a table were dropped, by reason, as a clause; empty if none was."""
+        """Return a clause with the number of dropped rows of a table, by reason; empty if none was dropped."""
         counts = Counter(self.dropped.table().filter(pl.col("table") == table)["reason"].to_list())
         clauses = [f"{count:,} x {reason}" for reason, count in counts.most_common(LISTED)]
         if len(counts) > LISTED:
@@ -54,7 +54,7 @@ class BadRows:
         return f"{counts.total():,} dropped ({', '.join(clauses)})" if counts else ""
 
     def stop_if_most(self, table: Table) -> None:
-        """Raise DataError if a row is to stop the run, or more of a table was dropped than `ingest.max_drop`."""
+        """Raise DataError if there are problems, or if a larger share of a table was dropped than `ingest.max_drop`."""
         self.stop()
         rows = int((self.dropped.table()["table"] == table).sum())
         if rows > self.config.max_drop * self.read[table]:

@@ -1,4 +1,4 @@
-"""The table `labels`: labels of texts, from a file of their own or a column of the texts, under the texts' ids."""
+"""The table `labels`: labels of queries or documents, from separate files or a column of the texts' own files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,21 +18,21 @@ from curate.tables.readers.text_rows import shown_names
 
 
 def sources(section: LabelsFile, config: Config, texts: Sources) -> list[Source]:
-    """Return the files with labels: their own, or those of the texts; ConfigError if one is missing."""
+    """Return the sources with labels: separate files, or those of the texts; ConfigError if one is missing."""
     return list(files_of(config, "labels").tables["labels"] if section.path else texts.tables[section.side])
 
 
 def digests(config: Config, texts: Sources) -> dict[str, Json]:
-    """Return name and digest of the files that hold labels alone, as `ingest` fingerprints them; empty without any."""
+    """Return [name, digest] of the files that contain only labels; {} without any."""
     if config.labels is None or not config.labels.path:
         return {}
     return {"labels": [[source.name, source.digest()] for source in sources(config.labels, config, texts)]}
 
 
 def read(config: Config, texts: Sources, sides: Mapping[str, ReadTexts], bad: BadRows) -> pl.DataFrame | None:
-    """Return the table `labels`, or None if the settings name no labels; a label of a text has one row.
+    """Return the table `labels`, one row per text and label; None if the settings name no labels.
 
-    A text may have several labels. Merged texts share the id of the one that was kept. A group is a running number,
+    A text may have several labels. Merged texts share the id of the retained one. A group is a consecutive number,
     because its name may be that of a person.
     """
     section = config.labels
@@ -67,7 +67,7 @@ def read(config: Config, texts: Sources, sides: Mapping[str, ReadTexts], bad: Ba
 
 
 def write(folder: Path, table: pl.DataFrame | None, config: Config) -> dict[str, Json]:
-    """Write the table if there is one, and return how many labels it has; DataError for none at all."""
+    """Write the table, if any, and return its facts, including the number of labels; DataError for an empty table."""
     section = config.labels
     if table is None or section is None:
         return {}
@@ -82,7 +82,7 @@ def write(folder: Path, table: pl.DataFrame | None, config: Config) -> dict[str,
 
 
 def _names(section: LabelsFile, config: Config) -> Names:
-    """Return field -> column names to try; labels in a column of the texts use the texts' id column."""
+    """Return field -> candidate column names; labels in a file of the texts have the id column of the texts."""
     configured = section.columns.model_dump(exclude_none=True)
     defaults = {**NAMES["labels"], **({} if section.path else {"id": config.names(section.side)["id"]})}
     return {

@@ -1,4 +1,4 @@
-"""The table `qrels`: rows of qrels are checked, contradictions are bad rows, and ids become those of the kept texts."""
+"""The table `qrels`: checked rows with the ids of retained texts; pairs with contradictory scores are invalid."""
 
 from collections import Counter
 from typing import Any
@@ -21,19 +21,19 @@ _COLUMNS = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Int32, "line
 
 
 class ReadLabels:
-    """Collects the rows of qrels."""
+    """Collects and checks the rows of qrels."""
 
     def __init__(self, queries: ReadTexts, corpus: ReadTexts, bad: BadRows) -> None:
         self.queries, self.corpus, self.bad = queries, corpus, bad
         self.scores = Counter[int]()
-        """Score -> rows, of all queries: which scores mean relevant does not depend on the queries that are taken."""
+        """Score -> number of rows, for all queries: the relevant scores do not depend on the selected queries."""
         self.lost: dict[tuple[str, str], str] = {}
-        """Dropped pair that a row calls relevant -> what became of it: `not in corpus`, or `dropped`."""
+        """Dropped pair labelled relevant -> reason: `not in corpus`, or `dropped`."""
         self._sources: list[Source] = []
         self._rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
 
     def add(self, source: Source, parsed: LabelledPair | Problem) -> None:
-        """Take a row over, unless it is bad, its query is not taken, or one of its texts is empty."""
+        """Add a row, unless it is invalid, its query is not selected, or one of its texts is empty."""
         if isinstance(parsed, Problem):
             self.bad.read["qrels"] += 1
             self.bad.note("qrels", source, parsed)
@@ -63,7 +63,7 @@ class ReadLabels:
             column.append(cell)
 
     def add_pairs(self, source: Source) -> None:
-        """Add query and document of a row as a pair of score 1; a pair whose document is bad is dropped."""
+        """Add query and document of each row as a pair of score 1; a pair whose document is invalid is dropped."""
         for line, query in self.queries.lines.items():
             if line in self.corpus.lines:
                 self.add(source, LabelledPair(line, query, self.corpus.lines[line], 1))
@@ -73,9 +73,10 @@ class ReadLabels:
                 self._lose((query, str(line)), 1, "dropped")
 
     def table(self) -> pl.DataFrame:
-        """Return the good rows as the table `qrels`, under the ids that were kept; pairs with several scores are bad.
+        """Return the valid rows as the table `qrels`, with the ids of retained texts.
 
-        The same row twice is one. Equal texts share their labels, and the highest score of a pair holds.
+        Pairs with several scores are invalid. Repeated equal rows count once. Merged texts share their labels, and a
+        pair has the highest of their scores.
         """
         rows, score = pl.DataFrame(self._rows, schema=_COLUMNS), pl.col("score")
         apart = rows.filter(score.min().over(PAIR) < score.max().over(PAIR)).sort(*PAIR, "source", "line")
@@ -101,7 +102,7 @@ class ReadLabels:
 
 
 def check_pairs(config: Config, sources: Sources) -> None:
-    """Raise ConfigError if the rows are to be pairs, and are not those of one file with a column for each side."""
+    """Raise ConfigError if rows should be pairs but are not from one file with columns of queries and documents."""
     if not config.pairs:
         return
     if not sources.one_table:

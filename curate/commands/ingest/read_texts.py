@@ -1,4 +1,4 @@
-"""The ids of one table of texts, and the match of ids in other tables to them."""
+"""The ids of the queries or documents, and the matching of ids in other tables to them."""
 
 import re
 from collections.abc import Mapping
@@ -14,26 +14,23 @@ WORDS: Mapping[Literal["queries", "corpus"], str] = {"queries": "query", "corpus
 
 @dataclass
 class ReadTexts:
-    """The ids of one table of texts, without the texts."""
+    """The ids of the queries or documents read so far, without the texts."""
 
     table: Literal["queries", "corpus"]
     known: set[str] = field(default_factory=set)
     merged: dict[str, str] = field(default_factory=dict)
-    """Merged id -> the id that was kept."""
+    """Id of a merged text -> id of the retained one."""
     empty: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
-    """Ids of texts that are not taken."""
+    """Ids of texts excluded by the settings."""
     lines: dict[int, str] = field(default_factory=dict)
-    """Line of the file -> id of the text in it, where rows are pairs."""
+    """Line number -> id of the text in it, if rows are pairs."""
     kept: int = 0
     by_number: dict[str, str] = field(default_factory=dict)
-    """Id in another table -> id of the text that is the same whole number, as 101.0 -> 101."""
+    """Id in another table -> id of the text with the same whole number, as 101.0 -> 101."""
 
     def meant(self, name: str) -> str:
-        """Return the text's id for another table's id: the same id, else the only one that is the same whole number.
-
-        An id without a match, or with several, is returned unchanged.
-        """
+        """Return the text's id for an id in another table: the same, else the only one with the same whole number."""
         if name in self.known or name in self.left_out:
             return name
         same = [
@@ -46,7 +43,7 @@ class ReadTexts:
         return self.by_number.get(name, name)
 
     def remedy(self, name: str) -> str:
-        """Return the remedy for an unknown id: up to two ids of the same loose form, else one example."""
+        """Return the remedy for an unknown id: up to two ids that are equal in loose form, else one example."""
         alike = self._alike.get(_loose(name), [])[:2]
         have = "the corpus has" if self.table == "corpus" else "the queries have"
         examples = " and ".join(map(shown, alike)) or f"ids such as {shown(min(self.known))}"
@@ -54,7 +51,7 @@ class ReadTexts:
 
     @cached_property
     def _alike(self) -> dict[str, list[str]]:
-        """Loose form -> sorted ids; cached, so read it only once all texts are read."""
+        """Return loose form -> sorted ids; cached, so call it only after all texts are read."""
         ids_by_form: dict[str, list[str]] = {}
         for name in sorted(self.known | self.left_out):
             ids_by_form.setdefault(_loose(name), []).append(name)
@@ -62,7 +59,7 @@ class ReadTexts:
 
 
 def _loose(name: str) -> str:
-    """Return an id in lower case, without leading zeros of its first number and without a final `.0`.
+    """Return an id's loose form: lower case, without leading zeros of its first number and without a final `.0`.
 
     Spreadsheets and other programs change these.
     """

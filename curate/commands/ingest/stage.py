@@ -1,4 +1,4 @@
-"""The stage `ingest`: queries, corpus and qrels of many formats become tables."""
+"""Stage `ingest`: reads queries, corpus and qrels of many formats into tables."""
 
 import shlex
 from collections import Counter
@@ -45,20 +45,20 @@ from curate.tables.readers.text_rows import FIX
 
 @dataclass
 class HtmlTexts:
-    """Keeps or strips HTML, and counts the texts that hold it."""
+    """Policy for HTML in texts, which keeps or strips it, and the number of texts with HTML."""
 
     policy: Literal["keep", "strip"]
     found: Counter[Table] = field(default_factory=Counter)
 
     def read(self, item: Item, table: Table) -> Item:
-        """Return the item as the settings want it, and count it if its title or its text holds HTML."""
+        """Return the item, stripped of HTML if the policy says so; count it if title or text contains HTML."""
         if not (is_html(item.text) or is_html(item.title)):
             return item
         self.found[table] += 1
         return item if self.policy == "keep" else replace(item, title=strip(item.title), text=strip(item.text))
 
     def notes(self) -> Iterator[str]:
-        """Yield a sentence per table with HTML."""
+        """Yield one sentence per table with HTML."""
         words = {"queries": "queries", "corpus": "documents"}
         outcome = {"keep": "which is kept; ingest.html: strip removes it", "strip": "which was stripped"}
         for table, count in sorted(self.found.items()):
@@ -69,10 +69,10 @@ class HtmlTexts:
 
 
 def taken_scores(scores: Mapping[int, int], config: Config, *, audited: bool) -> str:
-    """Return a sentence on which `scores` (score -> rows) count as relevant; empty if there is nothing to choose.
+    """Return a sentence on which `scores` (score -> rows) count as relevant; empty if there is only one positive score.
 
-    DataError if positive scores hold several values, `ingest.relevant_from` is not given and the set is to be audited:
-    its authors may mean *incorrect* by a 1. ConfigError if it is above every score.
+    DataError if there are several, the set will be audited and `ingest.relevant_from` is not set, because its authors
+    may mean *incorrect* by a 1. ConfigError if the setting is above all scores.
     """
     positive = {score: rows for score, rows in sorted(scores.items()) if score > 0}
     summary = f"the qrels have the scores {', '.join(f'{score} ({rows:,})' for score, rows in positive.items())}"
@@ -99,12 +99,12 @@ _PLACES = ("source", "metadata.source")
 
 
 def source_columns(table: Table) -> Names:
-    """Return the columns that may hold the mark, to be read besides those of the table."""
+    """Return the columns that may mark synthetic queries, to be read in addition to those of the table."""
     return {"source": _PLACES} if table == "queries" else {}
 
 
 def row_source(table: Table, row: Row | Problem, file: str) -> str:
-    """Return the mark in the row of a query that a model wrote; for all other texts the name of the file."""
+    """Return the mark of a synthetic query in its row; for all other texts the name of the file."""
     if table == "queries" and isinstance(row, Row):
         for mark in (mark for name in _PLACES for mark in reached(row.values, name)):
             if isinstance(mark, str) and synthetic.writer(mark):
@@ -121,7 +121,7 @@ def _any(_name: str) -> bool:
 
 @dataclass
 class _Reading:
-    """One run of the stage."""
+    """State of one run of the stage."""
 
     config: Config
     context: Context
@@ -137,7 +137,7 @@ class _Reading:
     def texts(
         self, table: Literal["queries", "corpus"], classes: files.TableWriter, is_taken: Callable[[str], bool] = _any
     ) -> None:
-        """Read, check and write the rows of one table whose ids are taken, and their classes of equal texts."""
+        """Read, check and write the rows of one table with selected ids, and their classes of equal texts."""
         seen, firsts = (self.queries if table == "queries" else self.corpus), Firsts()
         names, merging = self.config.names(table), self.config.duplicates == "merge"
         with files.TableWriter(self.context.out, table) as writer:
@@ -168,7 +168,7 @@ class _Reading:
         self.bad.stop_if_most(table)
 
     def _losses(self, table: Table, seen: ReadTexts) -> str:
-        """Return dropped and left-out rows of a table as clauses that end in `; `; empty if there are none."""
+        """Return clauses on dropped and excluded rows of a table, each followed by `; `; empty if there are none."""
         left_out = (
             f"{len(seen.left_out):,} left out by ingest.ids, by ingest.sample or as of another split or part"
             if seen.left_out
@@ -177,7 +177,7 @@ class _Reading:
         return "".join(f"{clause}; " for clause in (self.bad.reasons(table), left_out) if clause)
 
     def _usable(self, table: Table, source: Source, parsed: Item | Problem, seen: ReadTexts) -> Item | None:
-        """Return the text if it can be kept; else None, and its problem is noted."""
+        """Return the text if it is valid and not excluded; else None, and a problem is recorded."""
         if isinstance(parsed, Problem):
             self.bad.note(table, source, parsed)
         elif parsed.id in seen.known:
@@ -194,7 +194,7 @@ class _Reading:
         return None
 
     def qrels(self) -> pl.DataFrame:
-        """Read and check the qrels; return those whose query and document are kept, under their kept ids."""
+        """Return the checked qrels whose query and document are retained, with their retained ids."""
         names = self.config.names("qrels")
         for source, row in self._rows("qrels"):
             self.pairs.add(source, pair(row, names))
@@ -203,14 +203,14 @@ class _Reading:
         return self.pairs.table()
 
     def labels(self) -> dict[str, Json]:
-        """Write the table `labels` and return its number of rows as facts; empty if the settings name no labels."""
+        """Write the table `labels`, and return its number of rows as facts; {} if the settings name no labels."""
         texts_by_side = {"queries": self.queries, "corpus": self.corpus}
         table = labels.read(self.config, self.sources, texts_by_side, self.bad)
         self.bad.stop_if_most("labels")
         return labels.write(self.context.out, table, self.config)
 
     def _rows(self, table: Table) -> Iterator[tuple[Source, Row | Problem]]:
-        """Yield the rows of a table's sources; DataError at the end of a source with problems."""
+        """Yield (source, row) for a table's sources; DataError at the end of a source with problems."""
         names = self.config.names(table)
         for source in self.sources.tables[table]:
             check_header(source, table, names)
@@ -225,7 +225,7 @@ class _Reading:
 
 
 def run(config: Config, context: Context) -> Report:
-    """Read all sources and write the six tables."""
+    """Read all sources and write the tables of the stage."""
     reading = _Reading(config, context, sources(config))
     check_pairs(config, reading.sources)
     with files.TableWriter(context.out, "classes") as classes:
@@ -272,7 +272,7 @@ def _report(
 
 
 def _choice(config: Config, inputs: Sources) -> Callable[[str], bool]:
-    """Return a test of query ids: those of `_named`, restricted to one split or to a sample of it."""
+    """Return a predicate on query ids: those of `_named`, limited to one split or to a sample."""
     is_named, split = _named(config, inputs), config.part
     if config.sample is None and split is None:
         return is_named
@@ -290,7 +290,7 @@ def _choice(config: Config, inputs: Sources) -> Callable[[str], bool]:
 
 
 def _named(config: Config, inputs: Sources) -> Callable[[str], bool]:
-    """Return a test of query ids: true for `ingest.ids`, else for all but queries labelled in other splits only."""
+    """Return a predicate on query ids: true for `ingest.ids`, else for all not labelled only in other splits."""
     if config.ids is not None:
         return frozenset(config.ids).__contains__
     if not inputs.other_qrels:

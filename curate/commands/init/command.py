@@ -80,7 +80,7 @@ def _terminal() -> bool:
 
 
 def _with_sources(request: "InitRequest") -> "InitRequest":
-    """Prompt for missing sources; ConfigError with commands to type if not at a terminal."""
+    """Return the request with prompted sources; ConfigError with commands to type if not on a terminal."""
     if not _terminal():
         from curate.core.errors import ConfigError
 
@@ -97,7 +97,7 @@ def _with_sources(request: "InitRequest") -> "InitRequest":
 
 
 def _with_choice(user_data: "DataSources", unsure: "Doubt") -> "InitRequest":
-    """Return the request with the user's choice; ConfigError with commands to copy if none was made."""
+    """Return the request with the user's choice; ConfigError with commands to copy if there is none."""
     from curate.core.errors import ConfigError
 
     if not _terminal():

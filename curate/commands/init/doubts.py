@@ -1,4 +1,4 @@
-"""Doubts about columns: questions of `curate init`, and the options that answer them."""
+"""Doubts of `curate init` about columns: questions to the user, and the options that answer them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,42 +17,42 @@ from curate.tables.readers.items import LINE, as_id, plain
 from curate.tables.readers.look import IdColumn, TableLook
 
 SAMPLE = 40
-"""Most characters of a masked sample."""
+"""Maximum number of characters of a masked sample."""
 OFFERED = 4
-"""Most columns to choose from."""
+"""Maximum number of columns to choose from."""
 _MASKED = 400
-"""Characters masked before a sample is cut: recognisers need the context of a name."""
+"""Number of characters that are masked before the sample is cut, because recognisers need the context of a name."""
 _ALIKE = 0.5
-"""Mean length, relative to the guessed text column, from which another column may be the text."""
+"""Minimum mean length of another possible text column, relative to the detected one."""
 _STANDS: Mapping[Table, str] = {"queries": "query", "corpus": "document"}
 
 
 @dataclass(frozen=True)
 class DoubtChoice:
-    """One possible answer to a question that the data leave open."""
+    """One possible answer to a question about the data."""
 
     options: tuple[tuple[str, str], ...]
-    """(Option, value) pairs to add to the command."""
+    """(Option, value) pairs that the answer adds to the command."""
     said: str
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """A question that the data leave open, with possible answers."""
+    """A question about the data, with possible answers."""
 
     sentence: str
     choices: Sequence[DoubtChoice]
 
     def remedy(self, request: InitRequest) -> str:
-        """Return the doubt as an error that ends with commands to copy."""
+        """Return the question as an error message that ends with one command per answer."""
         lines = [f"{choice.said}:\n  {request.also(choice.options).command()}" for choice in self.choices]
         return "\n".join([f"{self.sentence}; type one of these", *lines])
 
 
 def doubt(user_data: DataSources) -> Doubt | None:
-    """Return the first doubt about a table's columns; None if there is none.
+    """Return the first question about a table's columns; None if there is none.
 
-    DataError, with a command that names a column, if a field has no column and no choice would help.
+    DataError, with a command that names a column, if a field has no column and no answer would help.
     """
     for table, look in user_data.tables.items():
         paths = _paths(user_data, look) if look.headless else None
@@ -73,7 +73,7 @@ def doubt(user_data: DataSources) -> Doubt | None:
 
 
 def _paths(user_data: DataSources, look: TableLook) -> tuple[tuple[str, str], ...] | None:
-    """Return the options that name a table's file, which its `header` needs; None if it has several files."""
+    """Return the options that name a table's file, as the option for its header needs; None if it has several files."""
     files = [source.path for source in user_data.sources.tables[look.table] if isinstance(source, File)]
     if getattr(user_data.input, look.table) is not None:
         return ()
@@ -92,7 +92,7 @@ def _first_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> DoubtChoi
 
 
 def _lacks_id(user_data: DataSources, look: TableLook) -> bool:
-    """Return whether only the id column is missing."""
+    """Return whether the id column is the only missing one."""
     try:
         guess(user_data.sources.tables[look.table][0], look.table, {**named(user_data.input, look.table), "id": LINE})
     except DataError:
@@ -117,7 +117,10 @@ def _unique_columns(user_data: DataSources, table: Table, excluded: str) -> list
 
 
 def _like_ids(user_data: DataSources, table: Table) -> list[DoubtChoice]:
-    """Return the columns that look like ids in the first rows, despite repeated or missing values; shortest first."""
+    """Return the columns with id-like values in the first rows, shortest values first.
+
+    Repeated or missing values do not exclude a column.
+    """
     columns = pairing.text_columns(user_data.sources.tables[table][0])
     length = {name: sum(map(len, values)) / len(values) for name, values in columns.items()}
     text = max(length, key=lambda name: length[name], default="")
@@ -157,7 +160,7 @@ def _which_id(user_data: DataSources, look: TableLook, about: IdColumn) -> Doubt
 
 
 def _which_pair(user_data: DataSources) -> Doubt | None:
-    """Return the doubt if one column would be both queries and documents though the file has others."""
+    """Return a question if one column would be both queries and documents although the file has others."""
     columns = pairing.sentences(user_data.sources.tables["queries"][0]) if user_data.sources.one_table else {}
     if len(columns) < len(_STANDS) or any(user_data.tables[table].guess is None for table in _STANDS):
         return None
@@ -196,10 +199,10 @@ def _which_text(look: TableLook, rivals: Mapping[str, Sequence[str]]) -> Doubt:
 
 
 def _rivals(user_data: DataSources, look: TableLook, columns_by_field: Mapping[str, str]) -> dict[str, Sequence[str]]:
-    """Return column -> values of columns that may hold the text, the likeliest first; empty if there is no doubt.
+    """Return column -> values, for columns that may hold the text, likeliest first; {} if there is no doubt.
 
-    A usual name leaves no doubt. If the guessed column has another known name, rivals are columns with such a name;
-    otherwise, columns of mostly distinct texts of similar length.
+    A default name leaves no doubt. If the detected column has another known name, its rivals are columns with such a
+    name; otherwise, columns of mostly distinct texts of similar length.
     """
     text = columns_by_field["text"]
     if look.guess is None or "text" in look.guess.usual:
@@ -221,12 +224,12 @@ def _rivals(user_data: DataSources, look: TableLook, columns_by_field: Mapping[s
 
 
 def _names_text(column: str, table: Table) -> bool:
-    """Return whether a column is named like a text but not like a title, which is text only as a last resort."""
+    """Return whether a column is named like a text, and not like a title, which is a text only as a last resort."""
     return has_known_name([column], table, ["text"]) and not has_known_name([column], "corpus", ["title"])
 
 
 def _unique(user_data: DataSources, table: Table, excluded: str) -> list[str]:
-    """Return the columns that are valid ids without white space and different in every row."""
+    """Return the columns whose cells are valid ids without white space and different in every row."""
     seen: dict[str, set[str]] = {}
     rejected: set[str] = {excluded}
     for number, row in enumerate(rows(user_data.sources.tables[table])):
@@ -254,7 +257,7 @@ def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, obj
 
 
 def _sample(texts: Sequence[str]) -> str:
-    """Return the beginning of the first text on one line, personal data masked."""
+    """Return the beginning of the first text on one line, with personal data masked."""
     text = masker(Masking(), "en", b"").mask(texts[0][:_MASKED]).text
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return line if len(line) <= SAMPLE else f"{line[: SAMPLE - 1]}…"

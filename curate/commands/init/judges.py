@@ -1,4 +1,4 @@
-"""Available language models: those of ./models.yaml, and those whose keys are in the environment."""
+"""Available language models: those in ./models.yaml, and those whose API keys are in the environment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,29 +9,29 @@ from curate.llm.providers import key_variable
 from curate.llm.providers.presets import OVERRIDES, LanguageModel, own_names, presets
 
 PANEL = 3
-"""Judges of a panel: the fewest with which two can outvote one."""
+"""Number of judges of a proposed panel: the minimum with which two can outvote one."""
 
 
 @dataclass(frozen=True)
 class FoundJudge:
-    """A language model that is proposed, or only lacks its key."""
+    """A language model that is available, or lacks only its API key."""
 
     name: str
     key: str | None
-    """Environment variable of its key; None if it needs none."""
+    """Environment variable of the API key; None if the model needs none."""
     own: bool
-    """Whether ./models.yaml defines or changes it."""
+    """Whether ./models.yaml defines or changes the model."""
     family: str | None
 
     @property
     def reason(self) -> str:
-        """Return the reason for its proposal, as a clause."""
+        """Return the reason for proposing the model, as a clause."""
         key = f"{self.key} is set" if self.key else "no key needed"
         return f"{OVERRIDES}, {key}" if self.own else key
 
 
 def askable(environment: Mapping[str, str]) -> list[FoundJudge]:
-    """Return the models that can be asked, those of ./models.yaml first, then in packaged order.
+    """Return the available models: those of ./models.yaml first, then in packaged order.
 
     A packaged model without a key runs on the user's own server, so it counts only if ./models.yaml names it.
     """
@@ -39,12 +39,12 @@ def askable(environment: Mapping[str, str]) -> list[FoundJudge]:
 
 
 def keyless(environment: Mapping[str, str]) -> list[FoundJudge]:
-    """Return the models of ./models.yaml whose keys are missing from the environment."""
+    """Return the models of ./models.yaml whose API keys are missing from the environment."""
     return [judge for judge in _known_judges() if judge.own and judge.key and not environment.get(judge.key)]
 
 
 def panel(judges: Iterable[FoundJudge]) -> list[FoundJudge]:
-    """Return up to `PANEL` models in order, one per family first, as models of one family make similar errors."""
+    """Return up to `PANEL` models in order, first one per family, because models of one family share errors."""
     candidates = list(judges)
     firsts = list({judge.family or judge.name: judge for judge in reversed(candidates)}.values())
     ordered = [judge for judge in candidates if judge in firsts]
@@ -52,7 +52,7 @@ def panel(judges: Iterable[FoundJudge]) -> list[FoundJudge]:
 
 
 def variables() -> str:
-    """Return the first few environment variables of keys, for a message."""
+    """Return the first few environment variables of API keys, for a message."""
     names = sorted({str(preset["key_env"]) for preset in presets().values() if "key_env" in preset})
     return ", ".join(names[:PANEL])
 

@@ -1,4 +1,4 @@
-"""Inspect a user's data: sources, columns, languages, and commands to suggest if a table is missing."""
+"""Inspection of a user's data: sources, columns, languages, and commands to suggest if a table is missing."""
 
 import json
 import re
@@ -37,12 +37,12 @@ _WORDS = {
         re.IGNORECASE,
     ),
 }
-"""Words in file and column names that suggest a table, in several languages."""
+"""Table -> pattern of words in file and column names that suggest it, in several languages."""
 _LISTED = 8
 
 
 def need_two_tables(request: InitRequest, config: Input) -> None:
-    """Raise ConfigError with commands to type if the source is one file or a folder without queries or corpus."""
+    """Raise ConfigError with commands to type if the source is a single file, or a folder without queries or corpus."""
     if config.source is None or config.source in DEMOS:
         return
     source = Path(config.source).expanduser()
@@ -58,7 +58,7 @@ def need_two_tables(request: InitRequest, config: Input) -> None:
 
 
 def _missing_tables(folder: Path, absent: Sequence[Table], request: InitRequest) -> str:
-    """Return a message on a folder's files, its missing tables, and the commands that name them."""
+    """Return a message on a folder's files and missing tables, with commands that name the tables."""
     files = readable(folder)
     names = [path.name for path in files]
     listed = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "no file that can be read"
@@ -74,7 +74,10 @@ def _missing_tables(folder: Path, absent: Sequence[Table], request: InitRequest)
 
 
 def _assigned(files: Sequence[Path], absent: Sequence[Table]) -> list[tuple[str, ...]]:
-    """Return one file per missing table, by name, else "FILE"; every order if unclear and counts are equal."""
+    """Return one file per missing table, by its name, else "FILE".
+
+    If names are unclear and there are as many files as tables, return every assignment.
+    """
     candidates = [[path for path in files if _WORDS[table].search(path.stem)] for table in absent]
     likely = tuple(str(paths[0]) if len(paths) == 1 else "FILE" for paths in candidates)
     if "FILE" in likely and len(files) == len(absent):
@@ -83,7 +86,7 @@ def _assigned(files: Sequence[Path], absent: Sequence[Table]) -> list[tuple[str,
 
 
 def _one_file(path: Path, request: InitRequest) -> str:
-    """Return a message on what a single file seems to contain, with commands for each reading."""
+    """Return a message on the likely content of a single file, with one command per interpretation."""
     query_column, document_column = (_named_column(path, table) for table in TABLES[:2])
     as_queries = replace(request, source=None, queries=str(path), corpus="FILE").command()
     as_corpus = replace(request, source=None, queries="FILE", corpus=str(path)).command()
@@ -109,7 +112,7 @@ def _one_file(path: Path, request: InitRequest) -> str:
 
 
 def _sheets(path: Path) -> list[str]:
-    """Return the sheets of a workbook that are named like queries or corpus; empty for other files."""
+    """Return the sheets of a workbook that are named like queries or corpus; [] for other files."""
     if path.suffix.lower() != ".xlsx":
         return []
     try:
@@ -134,56 +137,56 @@ def _named_column(path: Path, table: Table) -> str | None:
 
 
 def _as_both_tables(path: Path) -> Sources:
-    """Return a file as queries and as corpus."""
+    """Return a file as the source of both queries and corpus."""
     return sources(Input.model_validate({table: {"path": [str(path)]} for table in ("queries", "corpus")}))
 
 
 # Inspection of the data: sources, columns with reasons, and languages.
 
 _ASKED = re.compile(r"ingest\.(?:(?P<table>queries|corpus|qrels)\.)?(?:sheet|delimiter|split|encoding)\b")
-"""Settings that a reader's error message asks for."""
+"""Pattern of settings that the error message of a reader requests."""
 
 
 @dataclass(frozen=True)
 class DataSources:
-    """Sources, tables and languages of the user's data."""
+    """Sources, table profiles and languages of the user's data."""
 
     request: InitRequest
     input: Config
     sources: Sources
     tables: Mapping[Table, TableLook]
-    """Looks of the tables that exist."""
+    """Profiles of the tables that exist."""
     by_cells: Mapping[Table, str] = field(default_factory=dict)
-    """Text columns of one file with both tables, if recognised by questions and answers in their cells."""
+    """Text columns of a file with both tables, if detected from questions and answers in their cells."""
 
     @property
     def pairs(self) -> bool:
-        """Return whether each row is a query with its answer: two columns of one file, without qrels or grades."""
+        """Return whether each row is a query with its answer: two columns of one file, without qrels and grades."""
         texts = {chosen(self, table).get("text") for table in self.tables}
         graded = any(has_known_name([name], "qrels", ["score"]) for name in self.tables["queries"].columns)
         return self.sources.one_table and len(texts) == len(self.tables) == 2 and not graded
 
     @cached_property
     def samples(self) -> SampleTexts:
-        """Return the first rows' texts as shown to a judge; DataError if a table lacks a column."""
+        """Return the texts of the first rows as a judge reads them; DataError if a table lacks a column."""
         return SampleTexts([*_first_texts(self, "queries")], [*_first_texts(self, "corpus")])
 
     @cached_property
     def spoken(self) -> Spoken:
-        """Return the detected language of the first rows, overall and per table."""
+        """Return the detected language of the first rows, in total and per table."""
         texts = {"queries": self.samples.queries, "corpus": self.samples.documents}
         overall = language(text for table_texts in texts.values() for text in table_texts)
         return Spoken(overall, {table: language(text) for table, text in texts.items()})
 
     def shares(self) -> dict[str, tuple[int, int]]:
-        """Return table -> (texts of the first rows in the detected language, all texts of them)."""
+        """Return table -> (number of the first rows' texts in the detected language, number of all these texts)."""
         texts = {"queries": self.samples.queries, "documents": self.samples.documents}
         counts = {name: Counter(language([text]) for text in table_texts) for name, table_texts in texts.items()}
         return {name: (count[self.spoken.language], count.total()) for name, count in counts.items()}
 
 
 def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
-    """Inspect the data in one pass.
+    """Return the sources and table profiles from one pass over the data.
 
     ConfigError or DataError, with commands to type, if a table or column is missing.
     """
@@ -214,7 +217,7 @@ def _text_columns(config: Config, located: Sources) -> tuple[Mapping[Table, str]
 
 
 def _setting_commands(error: UserError, request: InitRequest) -> list[str]:
-    """Return commands with the setting that an error asks for, one per choice; empty if it asks for none."""
+    """Return commands with the setting that an error requests, one per choice; [] if it requests none."""
     message = str(error)
     match = _ASKED.search(message)
     if match is None:
@@ -229,7 +232,7 @@ def _setting_commands(error: UserError, request: InitRequest) -> list[str]:
 
 
 def named(config: Config, table: Table) -> dict[str, str]:
-    """Return field -> column, as given by the user."""
+    """Return field -> column, for the columns that the user named."""
     from_columns: dict[str, str] = getattr(config.columns, table).model_dump(exclude_none=True)
     section = getattr(config, table)
     return from_columns | (section.columns.model_dump(exclude_none=True) if section else {})

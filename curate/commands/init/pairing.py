@@ -1,4 +1,4 @@
-"""Recognise columns of questions and answers in one table by their cells."""
+"""Detection of the columns of questions and answers in one table by their cells."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from curate.tables.readers.guess import first_columns
 from curate.tables.readers.items import plain
 
 _ASKING, _TELLING = 0.5, 0.2
-"""Least share of questions in a column of questions; highest share in a column of answers."""
+"""Minimum share of questions in a column of questions; maximum share in a column of answers."""
 _MARK = re.compile(r"[?？؟][\s\"'”’」』)）]*$")
 _ENDED = re.compile(r"[.。!！;；]\s*$")
 _ASKS = re.compile(
@@ -16,11 +16,11 @@ _ASKS = re.compile(
     r"怎|如何|为何|為何|多少|多久|多长|多大|哪|几[个天次点]|是否|能否|可否|([能会要可])不\1",
     re.IGNORECASE,
 )
-"""Wording of a question without question mark, unless it ends like a sentence."""
+"""Pattern of questions without a question mark, for texts that do not end like a statement."""
 
 
 def text_columns(source: Source) -> dict[str, list[str]]:
-    """Return column -> non-empty texts of the first rows, for columns of strings."""
+    """Return column -> non-empty texts of the first rows, for columns that contain only strings."""
     columns, _ = first_columns(source)
     all_text = {name: values for name, values in columns.items() if all(isinstance(v, str | None) for v in values)}
     texts = {name: [str(cell) for cell in values if cell and str(cell).strip()] for name, values in all_text.items()}
@@ -28,7 +28,7 @@ def text_columns(source: Source) -> dict[str, list[str]]:
 
 
 def sentences(source: Source) -> dict[str, list[str]]:
-    """Return the text columns that are not ids and mostly distinct."""
+    """Return column -> texts, for text columns with mostly distinct values that are not ids."""
 
     def fits(texts: Sequence[str]) -> bool:
         return 2 * len(set(texts)) > len(texts) and not all(plain(text) and len(text.split()) == 1 for text in texts)
@@ -37,10 +37,10 @@ def sentences(source: Source) -> dict[str, list[str]]:
 
 
 def by_cells(columns: Mapping[str, Sequence[str]]) -> dict[Table, str]:
-    """Return the columns of questions (`queries`) and answers (`corpus`); empty if ambiguous.
+    """Return the columns of questions (`queries`) and answers (`corpus`); {} if ambiguous.
 
-    Exactly one column of questions and one of answers must be found. If several columns look like answers, only those
-    with a mean length of at least that of the questions count.
+    There must be exactly one of each. If several columns look like answers, only those count whose mean length is at
+    least that of the questions.
     """
     asking = {name: sum(map(_asks, texts)) / len(texts) for name, texts in columns.items()}
     length = {name: sum(map(len, texts)) / len(texts) for name, texts in columns.items()}

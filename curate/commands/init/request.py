@@ -1,4 +1,4 @@
-"""Options of `curate init` as pipeline settings and as a command line."""
+"""Options of `curate init`, as pipeline settings and as a command line."""
 
 import re
 import shlex
@@ -13,11 +13,11 @@ from curate.tables.readers import TABLES, Table
 from curate.tables.readers.items import NAMES
 
 Assignment = tuple[tuple[str, ...], Json]
-"""(Path of keys, value) of a setting."""
+"""Path of keys of a setting, and its value."""
 _COLUMN, _SET = "--column", "--set"
 _PLAIN = re.compile(r"[\w@%+=:,./-]+")
 _LONGEST = 80
-"""Most characters of a name, as in `Head`."""
+"""Maximum number of characters of a benchmark's name, as in `Head`."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class InitRequest:
     name: str | None = None
     language: str | None = None
     models: str | None = None
-    """Names of judges, separated by commas; None proposes available ones."""
+    """Names of judges, separated by commas; None: available ones are proposed."""
     file: Path | None = None
     columns: tuple[str, ...] = ()
-    """TABLE.FIELD=NAME."""
+    """Columns, each as TABLE.FIELD=NAME."""
     assign: tuple[str, ...] = ()
-    """section.key=value, as in `curate run --set`."""
+    """Settings, each as section.key=value, like those of `curate run --set`."""
 
     @property
     def called(self) -> str:
-        """Return the benchmark's name: as given, else from the folder or file of the data."""
+        """Return the benchmark's name: the given one, else one made from the folder or file of the data."""
         if self.name:
             return self.name
         path = Path(self.source or self.queries or "").expanduser()
@@ -54,7 +54,7 @@ class InitRequest:
         return self.file or Path(f"{self.called}.yaml")
 
     def also(self, options: Sequence[tuple[str, str]]) -> "InitRequest":
-        """Return the request with added `--column` or `--set` options, replacing earlier ones of the same target."""
+        """Return the request with added `--column` or `--set` options; they replace earlier ones of the same target."""
         columns, assign = list(self.columns), list(self.assign)
         for option, argument in options:
             target = argument.partition("=")[0]
@@ -78,7 +78,7 @@ class InitRequest:
 
     @cached_property
     def assignments(self) -> Sequence[Assignment]:
-        """Parse the `--set` options, in order; ConfigError for an invalid one."""
+        """Return the parsed `--set` options, in order; ConfigError for an invalid one."""
         assignments: list[Assignment] = []
         for assignment in self.assign:
             setting: Json = override({}, [assignment])
@@ -106,7 +106,7 @@ class InitRequest:
         return settings
 
     def said(self, *keys: str) -> Json:
-        """Return a setting that the options give; None if they do not."""
+        """Return a setting given by the options; None if it is not set."""
         setting: Json = self.settings
         for key in keys:
             setting = setting.get(key) if isinstance(setting, Mapping) else None
@@ -114,12 +114,12 @@ class InitRequest:
 
 
 def quoted(word: str) -> str:
-    """Quote a word for a shell if needed; letters of any script need no quotes."""
+    """Return a word quoted for a shell if needed; letters of any script need no quotes."""
     return word if _PLAIN.fullmatch(word) else shlex.quote(word)
 
 
 def _parsed_column(text: str) -> tuple[Table, str, str]:
-    """Parse TABLE.FIELD=NAME; ConfigError suggests the nearest known table and field."""
+    """Return table, field and column of TABLE.FIELD=NAME; ConfigError suggests the nearest known table and field."""
     target, _, name = text.partition("=")
     table, _, field = target.strip().partition(".")
     targets = [f"{known_table}.{known_field}" for known_table in TABLES for known_field in NAMES[known_table]]

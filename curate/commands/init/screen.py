@@ -1,4 +1,4 @@
-"""Output of `curate init`: choices with reasons, offers, judges, prices, and the next command."""
+"""Output of `curate init`: choices with reasons, suggestions, judges, costs, and the next command."""
 
 from collections.abc import Iterable, Iterator
 from unicodedata import east_asian_width
@@ -15,7 +15,7 @@ from curate.tables.readers.items import LINE
 from curate.tables.readers.look import LONG, TableLook
 
 _LABEL = 10
-"""Width of the labels."""
+"""Width of the labels, in characters."""
 _ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "gb18030": "GB18030", "big5": "Big5"}
 _DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _ITEMS = {"queries": "queries", "corpus": "documents", "qrels": "qrels"}
@@ -40,7 +40,10 @@ def lines(user_data: DataSources, draft: PipelineDraft) -> Iterator[str]:
 
 
 def _block(label: str, body: Iterable[str]) -> Iterator[str]:
-    """Yield lines, the first with a label; unprintable characters become spaces, as data may hold control codes."""
+    """Yield lines, the first with a label.
+
+    Unprintable characters become spaces, because data may contain control codes.
+    """
     for number, line in enumerate(body):
         plain = "".join(sign if sign.isprintable() else " " for sign in line)
         yield f"{'' if number else label:{_LABEL}} {plain}".rstrip()
@@ -167,7 +170,7 @@ def _pool(user_data: DataSources, draft: PipelineDraft) -> str:
 
 
 def _price(draft: PipelineDraft) -> Iterator[str]:
-    """Yield a table: a row per judge, calls and cost of the trial and of all queries."""
+    """Yield a table with a row per judge: calls and cost of the trial and of all queries."""
     plans = [plan for plan in (draft.trial, draft.whole) if plan is not None and plan.total is not None]
     if not plans:
         return
@@ -193,7 +196,7 @@ def _price(draft: PipelineDraft) -> Iterator[str]:
 
 
 def _cost(estimate: CostEstimate, least: float | None) -> tuple[str, str]:
-    """Return calls and cost; for a cascade the cost is a range from its minimum."""
+    """Return the number of calls and the cost as text; for a cascade, the cost is a range."""
     if estimate.cost is None or least is None:
         return f"{estimate.calls:,} calls", "price unknown"
     fewest = f"{shown(least, estimate.currency)} to " if least < estimate.cost else ""
@@ -201,7 +204,7 @@ def _cost(estimate: CostEstimate, least: float | None) -> tuple[str, str]:
 
 
 def _total_cost(price: PlanPrice) -> tuple[str, str]:
-    """Return calls and cost of all judges; per currency without an exchange rate."""
+    """Return calls and cost of all judges as text; the cost is per currency if an exchange rate is missing."""
     assert price.total is not None
     estimates = [judge.estimate for judge in price.judges]
     calls, money = _cost(price.total, price.least)
@@ -214,7 +217,7 @@ def _total_cost(price: PlanPrice) -> tuple[str, str]:
 
 
 def _caps(price: PlanPrice) -> Iterator[str]:
-    """Yield prices or rates that a cost cap lacks."""
+    """Yield sentences on prices or exchange rates that a budget (--max-cost) requires."""
     plans = [judge.estimate for judge in price.judges]
     currencies = {plan.currency for plan in plans if plan.cost}
     if any(plan.cost is None for plan in plans):

@@ -1,4 +1,4 @@
-"""Write a commented pipeline file, and estimate a panel's price from pool sizes and the first rows' texts."""
+"""Commented pipeline file, and estimate of a panel's cost from pool sizes and the texts of the first rows."""
 
 import os
 import re
@@ -29,18 +29,18 @@ from curate.tables.readers.settings import OTHER
 
 @dataclass(frozen=True)
 class PlanPrice:
-    """Estimated calls and cost of a panel for some number of queries."""
+    """Estimated calls and cost of a panel for a number of queries."""
 
     queries: int
     judges: Sequence[JudgeForecast]
     total: CostEstimate | None
-    """Sum over judges, its cost None if a price or rate is unknown; None without a language model."""
+    """Sum over judges, with cost None if a price or exchange rate is unknown; None without a language model."""
     least: float | None = None
-    """Total cost if a cascade skips as many calls as possible; None if the total is unknown."""
+    """Total cost if a cascade skips as many calls as possible; None if unknown."""
 
 
 def plan_price(pipeline: Pipeline, texts: SampleTexts, queries: int, documents: int) -> PlanPrice:
-    """Estimate calls and cost of a pipeline's language models for the pools of `queries` queries."""
+    """Return the estimated calls and cost of a pipeline's language models for the pools of `queries` queries."""
     pool, judging = pipeline.sections["pool"], pipeline.sections["judge"]
     assert isinstance(pool, PoolConfig)
     assert isinstance(judging, JudgeConfig)
@@ -61,30 +61,30 @@ def plan_price(pipeline: Pipeline, texts: SampleTexts, queries: int, documents: 
 # Commented pipeline file from a template, checked before it is written.
 
 TRIAL = 50
-"""Queries of a first trial, if there are more than twice as many."""
+"""Number of queries of a trial, which is proposed if there are more than twice as many."""
 DEPTH = 100
-"""Documents per retriever and query, and pool size; the paper used 500."""
+"""Number of documents per retriever and query, and pool size; the paper used 500."""
 _SHOWN_COLUMNS = 5
 _PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class PipelineDraft:
-    """A pipeline file before it is written, with judges and prices."""
+    """A pipeline file before it is written, with judges and costs."""
 
     request: InitRequest
     text: str
     pipeline: Pipeline
     judges: Sequence[FoundJudge]
-    """Proposed language models; empty if the user named the panel or none is available."""
+    """Proposed language models; empty if the user named the panel or no model is available."""
     named: bool
     """Whether the user named the panel."""
     keyless: Sequence[FoundJudge]
-    """Models of ./models.yaml whose keys are not set."""
+    """Models of ./models.yaml whose API keys are not set."""
     trial: PlanPrice | None
-    """Price of the sample; None if all queries are used."""
+    """Cost of the trial; None if all queries are used."""
     whole: PlanPrice
-    """Price of all queries."""
+    """Cost of all queries."""
 
     @property
     def path(self) -> Path:
@@ -124,10 +124,10 @@ def need_free(request: InitRequest) -> None:
 
 
 def draft(user_data: DataSources) -> PipelineDraft:
-    """Return a checked, commented pipeline file for the data, with prices.
+    """Return a checked, commented pipeline file for the data, with cost estimates.
 
-    ConfigError for an invalid name, language, setting or model. Without given models the panel is up to `PANEL`
-    available ones, else the offline heuristics.
+    ConfigError for an invalid name, language, setting or model. If the user named no models, the panel consists of up
+    to `PANEL` available ones, else of the offline heuristics.
     """
     request = user_data.request
     given_models = request.models.split(",") if request.models else request.said("judge", "models")
@@ -149,7 +149,7 @@ def draft(user_data: DataSources) -> PipelineDraft:
 
 
 def write(draft: PipelineDraft) -> None:
-    """Write the file; ConfigError if it exists, even if created meanwhile."""
+    """Write the file; ConfigError if it exists, even if it was created in the meantime."""
     need_free(draft.request)
     try:
         with draft.path.open("x", encoding="utf-8", newline="\n") as stream:
@@ -160,7 +160,7 @@ def write(draft: PipelineDraft) -> None:
 
 
 def _text(user_data: DataSources, models: Sequence[str]) -> str:
-    """Render the template and apply the `--set` options."""
+    """Return the text of the pipeline file: the filled template with the `--set` options applied."""
     text = _rendered(**_template_values(user_data, models, user_data.tables["queries"].rows))
     for keys, setting in user_data.request.assignments:
         if keys[:2] != ("ingest", "columns"):  # which stand there by the guess
@@ -203,12 +203,12 @@ def _rendered(**values: object) -> str:
 
 
 def _word(name: str) -> str:
-    """Return a name as a YAML list entry, quoted only if YAML would read it differently."""
+    """Return a name as a YAML list entry, quoted only if YAML would parse it differently."""
     return name if _PLAIN.fullmatch(name) and parse_yaml(name) == name else flow(name)
 
 
 def _comment(text: str) -> str:
-    """Return a text for a YAML comment: one line, without unprintable characters."""
+    """Return a text for a YAML comment: on one line, without unprintable characters."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 

@@ -98,15 +98,15 @@ class TrainSettings(Section):
 
     @property
     def listed(self) -> int:
-        """Return the negatives of an example; those of recipe pairs are the others of its batch."""
+        """Return the number of negatives per example: 0 for recipe `pairs`, which uses other documents of the batch."""
         return 0 if self.recipe == "pairs" else self.negatives
 
     @property
     def frozen(self) -> bool:
-        """Return whether documents are encoded once and their side stays as it is."""
+        """Return whether documents are encoded once and the document model is not trained."""
         return self.freeze == "documents" or self.recipe == "align"
 
     @property
     def two_sided(self) -> bool:
-        """Return whether the result has a query model and a document model: a Router."""
+        """Return whether the result has separate query and document models (a Router)."""
         return self.frozen or self.recipe == "joint"

@@ -1,4 +1,7 @@
-"""Origin of triples: refuse those graded by heuristics or not checked for leaks against the test set."""
+"""Provenance of triples, with refusal of unsuitable ones, and the README of a trained model.
+
+Triples are refused if heuristics graded them, or if they were not checked for leaks of the test set.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,10 +29,10 @@ class Origin:
     """Provenance of triples: program, judges and leak check."""
 
     made_by: str
-    """`curate train-set`, or `a file`."""
+    """`curate train-set`, or `a file` for triples from elsewhere."""
     judges: tuple[str, ...] = ()
     checked_against: str | None = None
-    """Test set that a leak check compared the triples with."""
+    """Test set with which a leak check compared the triples; None if unknown."""
     notes: tuple[str, ...] = ()
 
     def shown(self) -> dict[str, Json]:
@@ -38,7 +41,7 @@ class Origin:
 
 
 def origin(triples: TrainTriples, test: Path) -> Origin:
-    """Return the triples' origin; ConfigError if heuristics graded them or the leak check was skipped."""
+    """Return the triples' provenance; ConfigError if heuristics graded them or the leak check was skipped."""
     if not (triples.place.parent / manifest.NAME).is_file():
         return Origin("a file", notes=(UNKNOWN,))
     facts = _facts(triples.place.parent)
@@ -60,7 +63,7 @@ def origin(triples: TrainTriples, test: Path) -> Origin:
 
 
 def no_test_query(triples: TrainTriples, test_queries: Iterable[str], test: Path) -> None:
-    """Raise DataError if a query is also in the test set, ignoring case, width, punctuation and spaces."""
+    """Raise DataError if a training query is also a test query, ignoring case, width, punctuation and spaces."""
     test_forms = {form(text) for text in test_queries}
     if shared := sum(form(text) in test_forms for text in triples.queries):
         raise DataError(
@@ -70,7 +73,7 @@ def no_test_query(triples: TrainTriples, test_queries: Iterable[str], test: Path
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    """Return the facts that `curate train-set` wrote to the manifest; DataError without them."""
+    """Return the facts that `curate train-set` wrote to the manifest; DataError if there are none."""
     card = manifest.read(folder).get("card")
     try:
         return dict(json.loads(card["facts"]))  # type: ignore[index]
@@ -88,7 +91,7 @@ TEMPLATE = "commands/train/card.md.j2"
 
 
 def notes(summary: Found) -> Iterator[str]:
-    """Yield caveats: few seeds or dev queries, gains not shown, losses on legacy tasks."""
+    """Yield caveats: few seeds or dev queries, gains that are not significant, losses on legacy tasks."""
     if summary["few_seeds"]:
         yield f"{len(summary['seeds'])} seeds, fewer than 3: how much chance moves these scores is not known"
     if summary["dev_queries"] < FEW:
@@ -107,7 +110,7 @@ def notes(summary: Found) -> Iterator[str]:
 
 
 def readme(summary: Found) -> str:
-    """Render the README of a trained model."""
+    """Return the README of a trained model."""
     front = {
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",
@@ -121,13 +124,16 @@ def readme(summary: Found) -> str:
 
 
 def named(model: str) -> str:
-    """Return a model's name for display; for a folder, the last two parts of its path."""
+    """Return a model's name for display, escaped for Markdown; for a folder, the last two parts of its path."""
     path = Path(model).expanduser()
     return markdown("/".join(path.resolve().parts[-2:]) if path.is_dir() else model)
 
 
 def shown(row: Found) -> str:
-    """Return base and trained score, times 100, with difference, 95 % interval and p if there is one."""
+    """Return base and trained score, times 100.
+
+    If there is a paired test, also the difference, its 95 % interval and p.
+    """
     scores = f"{100 * row['base']:.2f} -> {100 * row['trained']:.2f}"
     if (gain := row["difference"]) is None:
         return scores

@@ -1,4 +1,4 @@
-"""Wrapper of sentence-transformers' trainer: loss curves, best step by dev score, checkpoints, resumption."""
+"""Training by sentence-transformers' trainer: loss curves, best step by dev score, checkpoints and resumption."""
 
 import errno
 import json
@@ -19,54 +19,57 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
 
 Foreign = Any
-"""Models, data sets and losses, which have no types here."""
+"""Models, data sets and losses of other libraries, which are untyped here."""
 Dev = Callable[[Foreign], float]
-"""Model -> dev score; higher is better."""
+"""Function from a model to its dev score; higher is better."""
 Curve = Sequence[tuple[int, float]]
-"""(Step, value) by step."""
+"""(Step, value) pairs, sorted by step."""
 
 BEGUN, COMPLETE = "fit.json", "complete"
-"""File with the options of a folder; marker file of a completely written checkpoint."""
+"""File with the options of a training folder; marker file of a complete checkpoint."""
 POINTS = 50
-"""Points of the loss curve."""
+"""Number of points of the loss curve."""
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Options of a training; a folder is resumed only with the same ones."""
+    """Options of a training; a folder can be resumed only with the same options."""
 
     steps: int
     batch: int = 64
     rate: float = 2e-5
     seed: int = 13
     warm_up: float = 0.05
-    """Share of the steps with a rising learning rate."""
+    """Share of the steps in which the learning rate rises."""
     schedule: str = "linear"
     weight_decay: float = 0.0
     eval_every: int = 100
-    """Steps between dev scores, and between checkpoints."""
+    """Number of steps between dev scores, and between checkpoints."""
     resume: bool = True
-    """Resume from the last complete checkpoint; False restarts the folder."""
+    """Whether to resume from the last complete checkpoint; if False, the folder is restarted."""
     bf16: Literal["auto"] | bool = "auto"
-    """Mixed precision; `auto`: if the GPU supports bfloat16."""
+    """Whether to use mixed precision; `auto`: if the GPU supports bfloat16."""
     no_duplicates: bool = False
-    """Never put a text twice in a batch; needed by losses with in-batch negatives."""
+    """Whether a batch must not contain a text twice; needed by losses with in-batch negatives."""
     routes: Mapping[str, str] = field(default_factory=dict)
     """Column -> `query` or `document`, for a Router."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Other arguments of SentenceTransformerTrainingArguments, such as gradient_accumulation_steps."""
+    """Further arguments of SentenceTransformerTrainingArguments, such as gradient_accumulation_steps."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Curves and best step of a training; the model then has that step's weights, the last's without a dev score."""
+    """Curves and best step of a training.
+
+    The model has the weights of that step, or of the last one without dev scores.
+    """
 
     loss: Curve
     dev: Curve
-    """Step 0 is the untrained model."""
+    """Dev scores by step; step 0 is the untrained model."""
     best_step: int
     seconds: float
-    """Wall time of this call, with dev scores and checkpoints."""
+    """Wall-clock time of this call, including dev scores and checkpoints."""
     resumed_from: int | None = None
 
 
@@ -79,10 +82,10 @@ def fit(
     progress: Progress = quiet,
     dev: Dev | None = None,
 ) -> Fitted:
-    """Train a model in place and return its curves; a later call resumes from checkpoints in `folder`.
+    """Train a model in place and return its curves; a later call resumes from the checkpoints in `folder`.
 
     `data` is a data set of `datasets`, `loss` a module or a function from model to module. ConfigError if the folder
-    was begun with other options, RunFailed if the loss is not finite or the disk is full.
+    was started with other options, RunFailed if the loss is not finite or the disk is full.
     """
     require("accelerate", "curate train")  # the trainer would say so late
     last = _begin(options, folder)
@@ -101,14 +104,14 @@ def fit(
 
 
 def mixed(setting: Literal["auto"] | bool, torch: Foreign) -> bool:
-    """Return whether to train in bfloat16; `auto`: if a GPU supports it, never on a CPU."""
+    """Return whether to train in bfloat16; `auto`: if there is a GPU that supports it."""
     if setting != "auto":
         return setting
     return bool(torch.cuda.is_available() and torch.cuda.is_bf16_supported())
 
 
 def _begin(options: FitOptions, folder: Path) -> Path | None:
-    """Write the options and return the last complete checkpoint, if any; ConfigError if the options changed."""
+    """Write the options, and return the last complete checkpoint, or None; ConfigError if the options differ."""
     current = json.loads(json.dumps({**asdict(options), "resume": True}))
     begun = folder / BEGUN
     if not options.resume and folder.exists():
@@ -140,7 +143,7 @@ def _trainer(
 
     class Trainer(SentenceTransformerTrainer):  # type: ignore[misc]
         def add_model_card_callback(self, default_args_dict: Foreign) -> None:
-            """Add no callback: it would query the hub about the base, and its card is not used."""
+            """Add no callback; the default one would query the hub about the base model, and its card is not used."""
 
     dev_arguments = {
         "eval_strategy": "steps",
@@ -183,7 +186,7 @@ def _trainer(
 
 
 def _evaluator(dev: Dev) -> Foreign:
-    """Wrap a dev score as a SentenceEvaluator."""
+    """Return a SentenceEvaluator that returns a dev score."""
     from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
     class Evaluator(SentenceEvaluator):  # type: ignore[misc]
@@ -217,7 +220,7 @@ def _watcher(steps: int, progress: Progress) -> "TrainerCallback":
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Turn the errors of a full disk, which differ by library, into RunFailed."""
+    """Raise RunFailed in place of the errors of a full disk, which differ by library."""
     try:
         yield
     except Exception as error:
@@ -231,5 +234,5 @@ def explained(folder: Path) -> Iterator[None]:
 
 
 def _curve(history: Sequence[Mapping[str, Any]], name: str) -> Curve:
-    """Return the last logged value per step; a resumed training may log a step twice."""
+    """Return the last logged value per step, because a resumed training may log a step twice."""
     return sorted({int(row["step"]): float(row[name]) for row in history if name in row}.items())

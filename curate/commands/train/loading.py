@@ -1,4 +1,4 @@
-"""Load models for training by name or folder, whole or one side of a Router, and cache document vectors."""
+"""Loading of models for training, as a whole or one side of a Router, and cached vectors of untrained models."""
 
 import os
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from curate.retrieval.vectors import CachedEncoder, default_folder
 from curate.system.extras import needed, require
 
 Foreign = Any
-"""Models of sentence-transformers, which have no types here."""
+"""Models of sentence-transformers, which are untyped here."""
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ class TrainModels:
 
     @property
     def query(self) -> str:
-        """Return the query side's name or folder."""
+        """Return the name or folder of the query model."""
         return self._side(self.base, "query")
 
     @property
     def document(self) -> str:
-        """Return the document side's name or folder."""
+        """Return the name or folder of the document model."""
         return self._side(self.settings.documents or self.base, "document")
 
     @property
     def shared(self) -> bool:
-        """Return whether queries and documents start from one model."""
+        """Return whether queries and documents start from the same model."""
         return self.query == self.document
 
     def load(self, name: str) -> Foreign:
-        """Load an untrained model in float32 with `settings.max_length`; ConfigError if it cannot be loaded."""
+        """Return an untrained model in float32 with `settings.max_length`; ConfigError if it cannot be loaded."""
         require("sentence_transformers", "curate train")
         require("accelerate", "curate train")
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -75,7 +75,7 @@ class TrainModels:
         return model
 
     def vectors(self, name: str) -> CachedEncoder:
-        """Return an encoder by an untrained model, with vectors cached on disk."""
+        """Return an untrained model as an encoder with vectors cached on disk."""
         path = Path(name).expanduser()
         config = Config(
             model=str(path) if path.is_dir() else name,
@@ -86,7 +86,7 @@ class TrainModels:
         return CachedEncoder(DenseEncoder(path.name, config), default_folder(home()), self.progress)
 
     def check(self) -> None:
-        """Load the query model; ConfigError if it or the document model does not fit the settings."""
+        """Raise ConfigError if the query or document model cannot be loaded or does not fit the settings."""
         query = self.load(self.query)
         if sides.is_router(query):
             raise ConfigError(
@@ -111,7 +111,7 @@ class TrainModels:
             raise ConfigError(f"train.mrl: found {wide[0]}, expected at most {width}, the width of {self.base}")
 
     def _side(self, name: str, role: str) -> str:
-        """Return the folder of a Router's side, split off once into the home folder, or the plain model's name."""
+        """Return the folder of one side of a Router, written once to the home folder, or the name of a plain model."""
         path = Path(name).expanduser()
         if (path / role / sides.MODULES).is_file():  # trained here
             return str(path / role)
@@ -133,5 +133,5 @@ class TrainModels:
 
 
 def prompts(model: Foreign, role: str, query_prompt: str | None) -> str:
-    """Return the prompt of a role; for queries `query_prompt`, if given, replaces the model's."""
+    """Return the prompt of a role; for queries, `query_prompt` replaces the model's unless it is None."""
     return query_prompt if query_prompt is not None and role == "query" else str(model.prompts.get(role) or "")

@@ -1,7 +1,7 @@
-"""Losses against fixed document vectors, encoded once before training.
+"""Contrastive, alignment and soft-target losses, two of them against fixed document vectors encoded before training.
 
-Column `label` of the data contains row numbers of these vectors. The vectors are a buffer of the loss and are not saved
-in checkpoints.
+The column `label` of the data contains row numbers of fixed vectors, or numbers of documents. Fixed vectors are a
+buffer of the loss and are not saved in checkpoints.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,19 +13,19 @@ from torch.nn import functional
 from curate.core.protocols import Vectors
 
 Foreign = Any
-"""Tensors and models of torch, which has no types here."""
+"""Tensors and models of torch, which are untyped here."""
 NONE = -1
 """Padding of `label` in rows with fewer negatives than others."""
 Cut = Literal["after", "before"]
-"""Normalise fixed vectors after truncation to the model's width (unit length), or before (CARE's code)."""
+"""Normalisation of fixed vectors: after truncation to the model's width (unit length), or before it (CARE's code)."""
 
 
 class Alignment(torch.nn.Module):  # type: ignore[misc]
-    """Align a model's vectors with fixed ones of the same texts: InfoNCE plus summed squared differences.
+    """Loss that aligns a model's vectors with fixed vectors of the same texts: InfoNCE plus squared distance.
 
-    Stage I of CARE: `contrast(E_Q(x), E_D(x)) + ||E_Q(x) - E_D(x)||^2`, squares summed over dimensions. Column 1 of
-    the data is the text, `label` the row of its fixed vector; equal rows are not each other's negatives. Either term
-    can be omitted.
+    Stage I of CARE: `contrast(E_Q(x), E_D(x)) + ||E_Q(x) - E_D(x)||^2`, with squares summed over dimensions. The first
+    column of the data is the text, `label` the row of its fixed vector; equal rows are not each other's negatives.
+    Either term can be omitted.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Alignment(torch.nn.Module):  # type: ignore[misc]
 
 
 class FrozenContrastive(torch.nn.Module):  # type: ignore[misc]
-    """InfoNCE of queries over fixed vectors of all documents of the batch.
+    """InfoNCE loss of queries over fixed vectors of all documents in the batch.
 
     `label` holds the row of the positive, then rows of negatives, padded with `NONE`. `spared` maps a positive to other
     documents relevant to its queries, which are masked.
@@ -88,7 +88,7 @@ class FrozenContrastive(torch.nn.Module):  # type: ignore[misc]
         return info_nce(vectors @ targets.T / self.temperature, self._left_out(labels[:, 0], rows), positions)
 
     def _left_out(self, positives: Foreign, rows: Foreign) -> Foreign:
-        """Return the mask (positives, documents) of other documents relevant to a query of the positive."""
+        """Return a mask (positives, documents) of other documents relevant to a query of the positive."""
         excluded = torch.zeros(len(positives), len(rows), dtype=torch.bool)
         columns = {row: column for column, row in enumerate(rows.tolist())}
         for line, positive in enumerate(positives.tolist()):
@@ -99,19 +99,19 @@ class FrozenContrastive(torch.nn.Module):  # type: ignore[misc]
 
 
 def info_nce(scores: Foreign, left_out: Foreign, positives: Foreign) -> Foreign:
-    """Return the mean cross-entropy of each row's positive (a column) among candidates not masked by `left_out`."""
+    """Return the mean cross-entropy of positives (column index per row) among candidates not masked by `left_out`."""
     truth = torch.as_tensor(positives, dtype=torch.long, device=scores.device)
     return functional.cross_entropy(scores.masked_fill(left_out, float("-inf")), truth)
 
 
 def _query_vectors(model: Foreign, features: Iterable[dict[str, Foreign]]) -> Foreign:
-    """Return unit vectors of the first column; float32, as bfloat16 loses digits at a temperature of 0.02."""
+    """Return unit vectors of the first column, in float32, because bfloat16 is too coarse at a temperature of 0.02."""
     first = next(iter(features))
     return functional.normalize(model(first)["sentence_embedding"].float(), dim=1)
 
 
 def _cut(vectors: Foreign, width: int, normalize: Cut) -> Foreign:
-    """Truncate fixed vectors to the model's width, which a Matryoshka loss varies between passes."""
+    """Return fixed vectors truncated to the model's width, which a Matryoshka loss varies."""
     if vectors.shape[1] < width:
         raise ValueError(f"kept vectors have {vectors.shape[1]} dimensions, the model {width}; cut the model's by mrl")
     truncated = vectors[:, :width]
@@ -122,12 +122,7 @@ def _cut(vectors: Foreign, width: int, normalize: Cut) -> Foreign:
 
 
 class InBatchContrastive(torch.nn.Module):  # type: ignore[misc]
-    """InfoNCE of each query over all documents of the batch: its positive, its negatives, and those of others.
-
-    Columns are query, positive, negatives; `label` holds the documents' numbers, `NONE` for padding. `spared` maps a
-    positive to other documents relevant to its queries, which are masked; sentence-transformers'
-    MultipleNegativesRankingLoss has no such mask.
-    """
+    """InfoNCE loss of each query over all documents in the batch: its positive, its negatives, and those of others."""
 
     def __init__(
         self,
@@ -155,7 +150,7 @@ class InBatchContrastive(torch.nn.Module):  # type: ignore[misc]
         return info_nce(scores, self._left_out(numbers[: len(queries)], candidates, positions), positions)
 
     def _of_all(self, vectors: Foreign, numbers: Foreign, positions: Foreign) -> tuple[Foreign, Foreign, Foreign]:
-        """Gather vectors and numbers of all devices, and find the positions of this device's positives in them."""
+        """Return vectors and numbers of all devices, and the positions of this device's positives in them."""
         assert self.gather is not None
         all_vectors, all_numbers = self.gather(vectors), self.gather(numbers)
         same = (all_vectors[:, None] == vectors[None, : len(positions)]).all(dim=2) & (
@@ -164,7 +159,7 @@ class InBatchContrastive(torch.nn.Module):  # type: ignore[misc]
         return all_vectors, all_numbers, same.int().argmax(dim=0)
 
     def _left_out(self, positives: Foreign, candidates: Foreign, positions: Foreign) -> Foreign:
-        """Return the mask (queries, candidates) of padding and of relevant documents other than the positive."""
+        """Return a mask (queries, candidates) of padding and of relevant documents other than the positive."""
         excluded = (candidates == NONE).repeat(len(positives), 1) | (positives[:, None] == candidates[None, :])
         candidate_numbers = candidates.tolist()
         for line, positive in enumerate(positives.tolist()):
@@ -177,7 +172,7 @@ class InBatchContrastive(torch.nn.Module):  # type: ignore[misc]
 
 
 def gathering() -> Callable[[Foreign], Foreign] | None:
-    """Return a function that gathers a tensor from all devices, with gradients; None on one device."""
+    """Return a function that gathers a tensor from all devices, with gradients; None for a single device."""
     from sentence_transformers.util.distributed import all_gather, get_world_size
 
     return (lambda tensor: all_gather(tensor, with_grad=tensor.is_floating_point())) if get_world_size() > 1 else None
@@ -189,8 +184,8 @@ def gathering() -> Callable[[Foreign], Foreign] | None:
 class SoftTargets(torch.nn.Module):  # type: ignore[misc]
     """Cross-entropy between softmax(cosine / temperature) and a query's scores divided by their sum.
 
-    Candidates are the distinct documents of the batch; the target is 0 if the query has no score for one. `label` holds
-    the number of the query, then of its documents, padded with `NONE`.
+    The candidates are the distinct documents of the batch; the target is 0 for a document without a score. `label`
+    holds the number of the query, then those of its documents, padded with `NONE`.
     """
 
     def __init__(self, model: Foreign, grades: Mapping[tuple[int, int], float], *, temperature: float = 0.07) -> None:

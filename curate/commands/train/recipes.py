@@ -1,4 +1,4 @@
-"""Dev score: nDCG@10 of held-back training queries over documents of the triples."""
+"""Training recipes: examples, model, loss and dev score (nDCG@10 of held-back queries over the triples' documents)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +18,15 @@ from curate.core.protocols import Vectors
 from curate.retrieval.similarity.exact_search import unit
 
 Foreign = Any
-"""Models, which have no types here."""
+"""Models of other libraries, which are untyped here."""
 Encoding = Callable[[Sequence[str]], Vectors]
 
 
 def dev_score(queries: Vectors, documents: Vectors, triples: TrainTriples, held: DevQueries) -> float:
-    """Return the mean nDCG@10 of dev queries; rows are in the order of `held.dev` and `held.documents`."""
+    """Return the mean nDCG@10 of dev queries.
+
+    The rows of vectors are in the order of `held.dev` and `held.documents`.
+    """
     similar = queries @ documents.T
     best = np.argsort(-similar, axis=1, kind="stable")[:, :TOP]
     scores = []
@@ -34,7 +37,7 @@ def dev_score(queries: Vectors, documents: Vectors, triples: TrainTriples, held:
 
 
 def encoded(model: Foreign, texts: Sequence[str], prompt: str, role: str = "") -> Vectors:
-    """Encode texts to unit vectors and restore the training mode; `role` selects a side of a Router."""
+    """Return unit vectors of texts, and restore the model's training mode; `role` selects a side of a Router."""
     encode = {"query": model.encode_query, "document": model.encode_document}.get(role, model.encode)
     was_training = model.training
     rows = encode(list(texts), prompt=prompt, convert_to_numpy=True, show_progress_bar=False)
@@ -43,7 +46,7 @@ def encoded(model: Foreign, texts: Sequence[str], prompt: str, role: str = "") -
 
 
 def cut(vectors: Vectors, width: int, normalize: str) -> Vectors:
-    """Truncate stored vectors to a model's width, then normalise if `normalize` is "after"."""
+    """Return vectors truncated to a model's width, then normalised if `normalize` is "after"."""
     return unit(vectors[:, :width]) if normalize == "after" else vectors[:, :width]
 
 
@@ -59,7 +62,7 @@ class Trainee:
     loss: Foreign
     dev: Callable[[Foreign], float]
     save: Callable[[Path], None]
-    """Writes the trained model, averaged with the base if `merge` < 1, as a sentence-transformers folder."""
+    """Function that writes the trained model, averaged with the base if `merge` < 1, to a folder."""
     routes: Mapping[str, str] = field(default_factory=dict)
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Column -> prompt of its texts."""
@@ -67,7 +70,7 @@ class Trainee:
 
 @dataclass(frozen=True)
 class RecipeData:
-    """Triples and models of a training, with the fixed vectors that all seeds share."""
+    """Triples and models of a training, with the fixed vectors shared by all seeds."""
 
     triples: TrainTriples
     held: DevQueries
@@ -80,27 +83,27 @@ class RecipeData:
 
     @cached_property
     def kept(self) -> Vectors:
-        """Return vectors of all documents by the untrained document model."""
+        """Return the vectors of all documents by the untrained document model."""
         return self.models.vectors(self.models.document).encode(self.triples.documents, "document")
 
     @cached_property
     def asked(self) -> Vectors:
-        """Return vectors of all queries by the untrained query model."""
+        """Return the vectors of all queries by the untrained query model."""
         return self.models.vectors(self.models.query).encode(self.triples.queries, "query")
 
     @cached_property
     def taught(self) -> Vectors:
-        """Return targets of align: vectors of all documents, then of all queries, by the document model."""
+        """Return the targets of recipe `align`: vectors of documents, then of queries, by the document model."""
         query_vectors = self.models.vectors(self.models.document).encode(self.triples.queries, "document")
         return np.concatenate([self.kept, query_vectors])
 
     @cached_property
     def count(self) -> int:
-        """Return the number of examples."""
+        """Return the number of training examples."""
         return len(self.rows())
 
     def rows(self) -> list[Row]:
-        """Return the examples."""
+        """Return the training examples of the recipe."""
         from curate.commands.train.losses import NONE
 
         if self.settings.recipe == "align":
@@ -111,7 +114,7 @@ class RecipeData:
         return make(self.triples, self.held.train, self.settings.listed, NONE)
 
     def data_set(self, rows: list[Row]) -> Foreign:
-        """Return the examples as a data set; for pairs, as one data set per source, so that no batch mixes sources."""
+        """Return the examples as a data set; for `pairs`, one data set per source, so that no batch mixes sources."""
         from datasets import Dataset, DatasetDict
 
         if self.settings.recipe != "pairs":
@@ -122,21 +125,21 @@ class RecipeData:
         return DatasetDict({source: Dataset.from_list(source_rows) for source, source_rows in by_source.items()})
 
     def check(self) -> None:
-        """Raise DataError if the triples lack the sources (pairs) or scores (soft) that the recipe needs."""
+        """Raise DataError if the triples lack the sources (recipe `pairs`) or scores (recipe `soft`)."""
         if self.settings.recipe == "pairs":
             examples.sources(self.triples, self.held.train)
         if self.settings.recipe == "soft":
             grades.check_grades(self.triples.place, len(self.triples.queries), self.triples.grades)
 
     def trainee(self) -> Trainee:
-        """Return a fresh trainee of the recipe."""
+        """Return a new trainee of the recipe, with untrained weights."""
         if self.settings.part == "map":
             return _map(self)
         return _query_side(self) if self.settings.frozen else _both_sides(self)
 
 
 def _map(recipe: RecipeData) -> Trainee:
-    """Return a linear map over the frozen base's query vectors, which no step recomputes."""
+    """Return a trainable linear map over query vectors of the frozen base, which are computed once."""
     import torch
 
     from curate.commands.train import sides
@@ -157,7 +160,7 @@ def _map(recipe: RecipeData) -> Trainee:
 
 
 def _query_side(recipe: RecipeData) -> Trainee:
-    """Return the query model, trained against fixed document vectors."""
+    """Return a trainee whose query model is trained against fixed document vectors."""
     from curate.commands.train import losses
 
     settings, model = recipe.settings, _with_adapters(recipe, recipe.models.load(recipe.models.query))
@@ -184,7 +187,7 @@ def _query_side(recipe: RecipeData) -> Trainee:
 
 
 def _both_sides(recipe: RecipeData) -> Trainee:
-    """Return a model of queries and documents, or a Router of two, with all weights trained."""
+    """Return a trainee whose model of queries and documents, or Router of two models, is trained with all weights."""
     from curate.commands.train import sides
 
     settings, models = recipe.settings, recipe.models
@@ -244,7 +247,7 @@ def _frozen_loss(recipe: RecipeData, model: Foreign) -> Foreign:
 
 
 def _matryoshka(settings: TrainSettings, model: Foreign, loss: Foreign) -> Foreign:
-    """Return the mean of the loss over the widths (CARE, equation 5; MatryoshkaLoss itself sums)."""
+    """Return the mean of the loss over the widths (CARE, equation 5), because MatryoshkaLoss sums them."""
     if not settings.mrl:
         return loss
     from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss
@@ -296,7 +299,7 @@ def _with_prompt(recipe: RecipeData, model: Foreign) -> Foreign:
 
 
 def _save_router(recipe: RecipeData, query: Foreign, folder: Path) -> None:
-    """Write a Router of the trained query side and the untrained document side, and each as a plain model."""
+    """Write a Router of the trained query model and the untrained document model, and each of them as a plain model."""
     from curate.commands.train import sides
 
     sides.save_sides(_with_prompt(recipe, query), recipe.models.load(recipe.models.document), folder)

@@ -1,4 +1,4 @@
-"""Score base and trained models on the test set and on legacy tasks by mteb, and compare them query by query."""
+"""Scores of base and trained models on the test set and on legacy tasks by mteb, compared query by query."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,17 @@ from curate.stats.tally import Floats
 from curate.system.extras import needed
 
 Foreign = Any
-"""Objects of mteb, which has no types here."""
+"""Objects of mteb, which are untyped here."""
 KINDS = ("Retrieval", "Reranking")
 PER_QUERY = "stock"
 """Key of the values whose mean over queries is mteb's score."""
 
 
 def test_tasks(folder: Path) -> list[EvaluationTask]:
-    """Return an export's retrieval and reranking tasks; DataError if there is none or one has no positive label."""
+    """Return an export's retrieval and reranking tasks.
+
+    DataError without any, or for a task without a positive label.
+    """
     if not folder.is_dir():
         raise DataError(
             f"--test {folder}: there is no such folder; give a run or an export in MTEB layout (a task that mteb knows "
@@ -57,13 +60,13 @@ def asked(task: EvaluationTask) -> list[str]:
 
 
 class ModelScores:
-    """Scores of models on some tasks; each task is scored once per model."""
+    """Scores of models on some tasks; each model is scored once per task."""
 
     def __init__(self, models: TrainModels, scoring: Sequence[EvaluationTask]) -> None:
         self.models, self.tasks = models, scoring
 
     def of(self, name: str, source: str, *, documents: Encoder | None) -> list[Scored]:
-        """Score a model on every task; `documents`, if given, encodes documents in place of the model."""
+        """Return a model's scores on every task; `documents`, if given, encodes the documents in place of the model."""
         config = Config(model=source, max_length=self.models.settings.max_length)
         revision = DenseEncoder(name, config).revision
         revision += "-train" if documents is None else f"-{documents.revision}"
@@ -72,9 +75,9 @@ class ModelScores:
 
 
 def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
-    """Wrap a model for mteb; with `documents`, it encodes only queries.
+    """Return a model with mteb's interface; with `documents`, that encoder encodes the documents.
 
-    Vectors are cached by prompt and text, as tasks of one test set share queries.
+    Query vectors are cached by prompt and text, because tasks of one test set share queries.
     """
     from mteb.models import SentenceTransformerEncoderWrapper
     from mteb.models.model_meta import ModelMeta
@@ -127,7 +130,7 @@ def compared(base: Scored, trained: Sequence[Scored], task: EvaluationTask, seed
 
 
 def difference(scores: Mapping[str, Floats], seed: int) -> dict[str, Json]:
-    """Return the second model minus the first: 95 % interval, p, and the smallest detectable difference."""
+    """Return the difference of the second model from the first: 95 % interval, p, and minimum detectable difference."""
     (first, before), (second, after) = scores.items()
     (figure,) = averages([after - before], seed)
     (pair,) = compare([first, second], [means(before), means(after)], mean, seed)

@@ -1,6 +1,6 @@
-"""Models with separate query and document sides: static query model, linear query map, and Router.
+"""Models with separate query and document models ("sides"): static query model, linear query map, and Router.
 
-A side is a plain sentence-transformers model; the Router contains both and selects one by a text's role.
+A side is a plain sentence-transformers model; the Router contains both sides and selects one by a text's role.
 """
 
 import json
@@ -18,16 +18,16 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Vectors
 
 Foreign = Any
-"""Models and tensors, which have no types here."""
+"""Models and tensors of other libraries, which are untyped here."""
 QUERY, DOCUMENT = "query", "document"
-"""Subfolders of the two sides in the Router's folder."""
+"""Names of the roles, and of the subfolders of the sides in a Router's folder."""
 
 
 def static_side(tokenizer: Foreign, rows: Vectors | None = None, *, width: int = 0, seed: int = 13) -> Foreign:
-    """Return a model that averages token vectors, initialised to `rows` or to normal noise near unit length.
+    """Return a model that averages token vectors, initialised with `rows` or with normal noise of about unit length.
 
-    The tokenizer is a fast one of transformers, copied without its length limit. Without a transformer, a CPU encodes
-    thousands of texts per second.
+    The tokenizer is a fast one of transformers, copied without its length limit. The model has no transformer layers,
+    so a CPU encodes thousands of texts per second.
     """
     copy = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     copy.no_truncation()
@@ -39,13 +39,13 @@ def static_side(tokenizer: Foreign, rows: Vectors | None = None, *, width: int =
 
 
 def token_rows(model: Foreign) -> Vectors:
-    """Return a transformer's input embeddings, shape (vocabulary, width), to initialise a static side."""
+    """Return a transformer's input embeddings, shape (vocabulary, width), to initialise a static model."""
     embeddings: Vectors = model[0].auto_model.get_input_embeddings().weight.detach().float().cpu().numpy().copy()
     return embeddings
 
 
 class KeptVectors(InputModule):  # type: ignore[misc]
-    """Input module that looks up precomputed vectors by text, so that frozen parts cost nothing in a step."""
+    """Input module that looks up precomputed vectors by text, so that frozen parts are not computed in each step."""
 
     def __init__(self, texts: Sequence[str] = (), vectors: Vectors | None = None) -> None:
         super().__init__()
@@ -60,17 +60,17 @@ class KeptVectors(InputModule):  # type: ignore[misc]
         return {"input_ids": torch.tensor([self.row[text] for text in inputs], dtype=torch.long)}
 
     def forward(self, features: dict[str, Foreign], **_named: Foreign) -> dict[str, Foreign]:
-        """Add the vectors under the key of pooled transformer output."""
+        """Return the features with the vectors under the key of a transformer's pooled output."""
         features["sentence_embedding"] = self.vectors[features["input_ids"]]
         return features
 
     @property
     def max_seq_length(self) -> int | None:
-        """Return None, as texts are not truncated."""
+        """Return None: texts are not truncated."""
         return None
 
     def get_embedding_dimension(self) -> int:
-        """Return the length of a vector."""
+        """Return the number of dimensions of a vector."""
         return int(self.vectors.shape[1])
 
     def save(self, output_path: str, *_places: Foreign, **_named: Foreign) -> None:
@@ -78,7 +78,7 @@ class KeptVectors(InputModule):  # type: ignore[misc]
 
     @classmethod
     def load(cls, *_places: Foreign, **_named: Foreign) -> "KeptVectors":
-        """Return an empty module; a checkpoint's weights are loaded into the existing one."""
+        """Return an empty module; the weights of a checkpoint are loaded into the existing one."""
         return cls()
 
 
@@ -97,9 +97,9 @@ def with_map(base: Foreign, trained: Foreign) -> Foreign:
 
 
 def router(query: Foreign, document: Foreign) -> Foreign:
-    """Return a Router of two models; ConfigError if their dimensions differ.
+    """Return a Router of two models; ConfigError if their numbers of dimensions differ.
 
-    Texts without a role, such as sentences of STS, take the query's route.
+    Texts without a role, such as STS sentences, are encoded by the query model.
     """
     widths = query.get_embedding_dimension(), document.get_embedding_dimension()
     if widths[0] != widths[1]:
@@ -113,7 +113,7 @@ def router(query: Foreign, document: Foreign) -> Foreign:
 
 
 def save_sides(query: Foreign, document: Foreign, folder: Path) -> None:
-    """Write the Router to `folder`, and each side to a subfolder as a plain model, for tools without Routers."""
+    """Write the Router to `folder`, and each side to a subfolder as a plain model, for tools without Router support."""
     router(query, document).save_pretrained(str(folder), create_model_card=False)
     query.save_pretrained(str(folder / QUERY), create_model_card=False)
     document.save_pretrained(str(folder / DOCUMENT), create_model_card=False)
@@ -133,7 +133,7 @@ def adapt(model: Foreign, rank: int, alpha: int, dropout: float, modules: tuple[
 
 
 def plain_state(model: Foreign) -> dict[str, Foreign]:
-    """Return a model's weights with adapters merged, under their names before `adapt`."""
+    """Return a model's weights with adapters merged, under their names from before `adapt`."""
     for module in model.modules():
         if hasattr(module, "lora_A") and not module.merged:
             module.merge()
@@ -143,7 +143,7 @@ def plain_state(model: Foreign) -> dict[str, Foreign]:
 
 
 def mean_of_weights(base: Mapping[str, Foreign], trained: Mapping[str, Foreign], share: float) -> dict[str, Foreign]:
-    """Return share * trained + (1 - share) * base; integer tensors are the trained ones."""
+    """Return share * trained + (1 - share) * base per tensor; integer tensors are those of `trained`."""
     return {
         name: (share * weight + (1 - share) * base[name].to(weight.device)) if weight.is_floating_point() else weight
         for name, weight in trained.items()
@@ -151,7 +151,7 @@ def mean_of_weights(base: Mapping[str, Foreign], trained: Mapping[str, Foreign],
 
 
 def settle(trained: Foreign, fresh: Foreign, share: float) -> Foreign:
-    """Load into the base `fresh` the trained weights, averaged with its own by `share`."""
+    """Return the base model `fresh` with weights share * trained + (1 - share) * its own."""
     fresh.load_state_dict(mean_of_weights(fresh.state_dict(), plain_state(trained), share))
     return fresh
 
@@ -163,7 +163,7 @@ SIDES = ("query", "document")
 
 
 def in_folder(folder: Path) -> bool:
-    """Return whether a folder holds a model whose first module is a Router."""
+    """Return whether a folder contains a model whose first module is a Router."""
     if not (folder / MODULES).is_file():
         return False
     try:
@@ -182,7 +182,7 @@ def is_router(model: Foreign) -> bool:
 
 
 def write_apart(model: Foreign, name: str, folder: Path) -> None:
-    """Write the sides of a Router as plain models below a folder; ConfigError without query and document routes."""
+    """Write the sides of a Router as plain models below a folder; ConfigError if it lacks a query or document route."""
     from sentence_transformers import SentenceTransformer
 
     routes, later_modules = model[0].sub_modules, list(model)[1:]

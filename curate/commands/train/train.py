@@ -1,4 +1,4 @@
-"""Train models of several seeds: estimate cost, fit, choose steps by dev score, test once per seed."""
+"""Training of models with several seeds: cost estimate, fitting, choice of steps by dev score, one test per seed."""
 
 import math
 import shutil
@@ -28,20 +28,20 @@ from curate.runs.outputs import free_place
 from curate.system.files import read_json, sha256, write_json, write_text
 
 SAMPLE = 16
-"""Documents encoded to estimate time."""
+"""Number of documents encoded to estimate the time."""
 TIMES = 3
-"""A step costs about three encodings of its texts: forward, and twice that backward."""
+"""Duration of a training step, in encodings of its texts: one forward pass, and a backward pass of about two."""
 WEIGHT, TRAINED = 4, 16
-"""Bytes of a weight in float32, and of one that is trained: weight, gradient, and AdamW's two moments."""
+"""Bytes per weight in float32, and per trained weight: weight, gradient, and AdamW's two moments."""
 
 
 def steps(settings: TrainSettings, examples: int) -> int:
-    """Return the steps per seed: `settings.steps`, or derived from epochs."""
+    """Return the number of steps per seed: `settings.steps`, or that of the epochs."""
     return settings.steps or max(math.ceil(settings.epochs * examples / settings.batch), 1)
 
 
 def plan(recipe: RecipeData) -> dict[str, Json]:
-    """Estimate steps, weights, memory and seconds of a training without running it."""
+    """Return the estimated steps, weights, memory and seconds of a training, without running it."""
     settings = recipe.settings
     query = recipe.models.load(recipe.models.query)
     per_text = _seconds(recipe, query)
@@ -75,7 +75,7 @@ def every(settings: TrainSettings, count: int) -> int:
 
 
 def _seconds(recipe: RecipeData, model: Any) -> float:  # noqa: ANN401 - a model has no type here
-    """Return seconds per text, timed on `SAMPLE` documents after a warm-up."""
+    """Return the seconds per text, timed on `SAMPLE` documents after a warm-up."""
     texts = list(recipe.triples.documents[:SAMPLE])
     model.encode(texts[:2], show_progress_bar=False)
     began = time.perf_counter()
@@ -104,13 +104,14 @@ def _trained(model: Any, settings: TrainSettings) -> int:  # noqa: ANN401
 # One seed of a training: fit, verify that the best step's weights were restored, and write the model.
 
 SEED, NEAR = "seed.json", 1e-4
-"""Result file of a finished seed; tolerance between the best step's dev score and that of its restored weights."""
+"""Result file of a finished seed; maximum difference of the best step's dev score and that of the restored weights."""
 
 
 def trained(recipe: RecipeData, seed: int, folder: Path, progress: Progress) -> dict[str, Any]:
-    """Train and write the model of a seed and return its result; a finished seed's result is read.
+    """Return the result of a seed, after training and writing its model; the result of a finished seed is read.
 
-    RunFailed if the best step's weights were not restored: the trainer silently keeps the last ones.
+    RunFailed if the weights of the best step were not restored, because the trainer then silently retains the last
+    ones.
     """
     if (folder / SEED).is_file():
         return read_json(folder / SEED)
@@ -192,32 +193,32 @@ class TrainRequest:
     legacy: Sequence[str] = ()
     device: str | None = None
     few_seeds: bool = False
-    """Allow fewer than `FEWEST_SEEDS` seeds, noted on the card."""
+    """Whether fewer than `FEWEST_SEEDS` seeds are permitted; the card states it."""
     force: bool = False
-    """Restart a folder that was begun with other settings."""
+    """Whether a folder that was started with other settings is restarted."""
 
 
 @dataclass(frozen=True)
 class _Work:
-    """A request with its inputs read and checked."""
+    """A training request with its inputs, read and checked."""
 
     order: TrainRequest
     recipe: RecipeData
     origin: provenance.Origin
     scoring: ModelScores
     tested: int
-    """Number of leading tasks that belong to the test set; legacy tasks follow."""
+    """Number of tasks at the beginning that belong to the test set; legacy tasks follow."""
 
 
 def planned(order: TrainRequest, progress: Progress = quiet) -> dict[str, Json]:
-    """Check the inputs and return the estimate of `plan`; nothing is trained or written."""
+    """Return the estimate of `plan` after checking the inputs; nothing is trained or written."""
     return plan(_prepared(order, progress).recipe)
 
 
 def train(
     order: TrainRequest, tell: Callable[[str], None] = lambda _line: None, progress: Progress = quiet
 ) -> dict[str, Any]:
-    """Train, score and return all figures; write `model/`, `train.json` and `README.md` to the folder.
+    """Train and score the models, and return all figures; writes `model/`, `train.json` and `README.md` to the folder.
 
     An interrupted training resumes from its last checkpoint; finished seeds are not trained again.
     """
@@ -240,7 +241,7 @@ def train(
 
 
 def _prepared(order: TrainRequest, progress: Progress) -> _Work:
-    """Read and check all inputs before anything is trained."""
+    """Return all inputs, read and checked before anything is trained."""
     settings = order.settings
     if settings.seeds < FEWEST_SEEDS and not order.few_seeds:
         raise ConfigError(
@@ -260,7 +261,7 @@ def _prepared(order: TrainRequest, progress: Progress) -> _Work:
 
 
 def _identity(work: _Work) -> dict[str, Json]:
-    """Return what all seeds of a folder share: settings and digests of triples, models and test set."""
+    """Return the values that all seeds of a folder share: settings, and digests of triples, models and test set."""
     order = work.order
     return {
         "version": VERSION,
@@ -277,7 +278,7 @@ def _revision(name: str, settings: TrainSettings) -> str:
 
 
 def _begin(work: _Work) -> None:
-    """Start or resume a folder; ConfigError if it was begun with other inputs, unless `force` is set."""
+    """Start or resume a folder; ConfigError if it was started with other inputs, unless `force` is set."""
     folder, identity = work.order.out, _identity(work)
     begun = free_place(folder, [BEGUN]) / BEGUN
     if begun.is_file() and (earlier := read_json(begun)) != identity:
@@ -295,7 +296,7 @@ def _begin(work: _Work) -> None:
 def _task_rows(
     work: _Work, results: Sequence[dict[str, Any]], tell: Callable[[str], None]
 ) -> tuple[list[dict[str, Json]], list[dict[str, Json]]]:
-    """Score the base and every seed's model; return rows of the test set's tasks and of legacy tasks."""
+    """Return rows of scores for the tasks of the test set and for legacy tasks, of the base and every seed's model."""
     models, settings = work.recipe.models, work.order.settings
     document_vectors = models.vectors(models.document) if settings.frozen else None
     base = work.scoring.of("base", _compared_with(work), documents=document_vectors)
@@ -317,7 +318,7 @@ def _task_rows(
 
 
 def _compared_with(work: _Work) -> str:
-    """Return the model to compare with: the document model for both sides if it differs, else the base."""
+    """Return the model for comparison: the document model, for queries and documents, if it differs; else the base."""
     models = work.recipe.models
     both = models.settings.documents and not models.shared
     return models.document if both else models.base
@@ -362,7 +363,7 @@ def _provenance(work: _Work) -> dict[str, Any]:
 
 
 def train_settings(pipeline: str, assignments: Sequence[str] = ()) -> TrainSettings:
-    """Return the settings of `train` in a pipeline file, with `train.key=value` applied; ConfigError lists mistakes."""
+    """Return the settings `train` of a pipeline file with `train.key=value` applied; ConfigError lists all mistakes."""
     foreign = [assignment for assignment in assignments if not assignment.startswith("train.")]
     if foreign:
         raise ConfigError(f"--set {foreign[0]}: expected a setting of train, for example train.batch=64")

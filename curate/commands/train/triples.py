@@ -1,4 +1,4 @@
-"""Read triples, hold back dev queries, and make training examples of the recipes."""
+"""Reading triples, drawing dev queries, and making the training examples of the recipes."""
 
 import json
 import math
@@ -18,7 +18,10 @@ from curate.tables.readers.encoding import ending
 from curate.tables.readers.file import ENDINGS, File, format_of
 
 FEWEST = 3
-"""Fewest distinct scores of recipe soft; two carry no more information than positive and negative."""
+"""Minimum number of distinct scores for the recipe `soft`.
+
+Two contain no more information than positive and negative.
+"""
 
 
 def grades_in_row(source: str, row: Mapping[str, Any], column: str, count: int) -> list[float]:
@@ -39,7 +42,7 @@ def grades_in_row(source: str, row: Mapping[str, Any], column: str, count: int) 
 
 
 def check_grades(source: Path, queries: int, grades: Mapping[tuple[int, int], float]) -> None:
-    """Raise DataError below `FEWEST` distinct scores, or if a query has no score above 0."""
+    """Raise DataError for fewer than `FEWEST` distinct scores, or if a query has no score above 0."""
     different = sorted({*grades.values()})
     if len(different) < FEWEST:
         raise DataError(
@@ -60,32 +63,32 @@ QUERY = ("query", "anchor", "question", "sentence1")
 POSITIVE = ("positive", "positives", "pos", "answer", "sentence2")
 NEGATIVE = ("negative", "negatives", "neg")
 Pair = tuple[int, int]
-"""(Query, document) by number."""
+"""Number of a query and number of a document."""
 READ = tuple(name for name, kind in ENDINGS.items() if kind not in ("trec", "txt"))
 REMEDY = "name them query, positive and negative (also anchor, pos, neg, negative_1, negative_2, ...)"
 
 
 @dataclass(frozen=True)
 class TrainTriples:
-    """Queries with relevant (positive) and irrelevant (negative) documents."""
+    """Queries with their relevant (positive) and irrelevant (negative) documents; both are numbered from 0."""
 
     place: Path
     """The file that was read."""
     digest: str
     queries: Sequence[str]
-    """Distinct texts, in file order."""
+    """Distinct texts of queries, in file order."""
     documents: Sequence[str]
-    """Distinct texts."""
+    """Distinct texts of documents."""
     positives: Sequence[Sequence[int]]
-    """Numbers of documents per query."""
+    """Numbers of the relevant documents per query."""
     negatives: Sequence[Sequence[int]]
     groups: Sequence[str]
-    """Column `group` per query, empty without one."""
+    """Value of the column `group` per query; empty without one."""
     notes: Sequence[str] = ()
     sources: Mapping[Pair, str] = field(default_factory=dict)
-    """Column `source` by query and positive."""
+    """(query, positive) -> value of the column `source`."""
     grades: Mapping[Pair, float] = field(default_factory=dict)
-    """Score by query and document, the highest of repeats; empty without columns of scores."""
+    """(query, document) -> score, the highest of repeated ones; empty without columns of scores."""
 
     @property
     def pairs(self) -> int:
@@ -94,7 +97,7 @@ class TrainTriples:
 
 
 def locate(source: Path) -> Path:
-    """Return the file of triples of a run, a folder or a path; DataError if there is none."""
+    """Return the file of triples of a run or folder, or `source` itself if it is a file; DataError if there is none."""
     if source.is_file():
         if ending(source)[0] not in READ:
             raise DataError(f"{source}: found the ending {source.suffix!r}, expected one of {', '.join(READ)}")
@@ -113,11 +116,11 @@ def locate(source: Path) -> Path:
 
 
 def read(source: Path, *, graded: bool = False) -> TrainTriples:
-    """Read the triples of a run, a folder or a file; DataError with the row of a mistake.
+    """Return the triples of a run, a folder or a file; DataError names the row of a mistake.
 
-    A row is a query with one or a list of positives, and negatives: one, a list, or columns `negative_1` to
-    `negative_k`. Rows of the same query are merged; a positive of a query is dropped from its negatives. With `graded`,
-    each column of documents needs a column of scores, such as `pos_scores` or `negative_1_scores`.
+    A row has a query, one or a list of positives, and negatives: one, a list, or columns `negative_1` to `negative_k`.
+    Rows of the same query are merged; a positive of a query is removed from its negatives. With `graded`, each column
+    of documents needs a column of scores, such as `pos_scores` or `negative_1_scores`.
     """
     path = locate(source)
     collected = _TriplesBuilder(path, graded=graded)
@@ -127,7 +130,7 @@ def read(source: Path, *, graded: bool = False) -> TrainTriples:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield (line or row number from 1, columns); DataError for a broken row or an empty file."""
+    """Yield (line or row number from 1, column -> cell); DataError for an unreadable row or an empty file."""
     if path.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty, expected triples; {REMEDY}")
     for row in File(path, format_of(path), option=None).rows():
@@ -183,7 +186,7 @@ class _TriplesBuilder:
         numbers.update(dict.fromkeys(self.documents.setdefault(text, len(self.documents)) for text in texts))
 
     def _layout(self, row: Mapping[str, Any]) -> tuple[str, str, list[str]]:
-        """Return the columns of query, positives and negatives; DataError without the first two."""
+        """Return the columns of query, positives and negatives; DataError without a query or positive column."""
         names = {name.strip().lower(): name for name in row}
         query, positive = (
             next((names[alias] for alias in aliases if alias in names), None) for aliases in (QUERY, POSITIVE)
@@ -198,7 +201,7 @@ class _TriplesBuilder:
         return query, positive, [name for name in negative if not name.endswith("_scores")]
 
     def whole(self) -> TrainTriples:
-        """Return the triples without contradictory negatives; DataError if no row was added."""
+        """Return the triples, without negatives that are also positives of the query; DataError if no row was added."""
         if not self.positives:
             raise DataError(f"{self.path}: found no row, expected triples; {REMEDY}")
         dropped, negatives = 0, []
@@ -231,7 +234,7 @@ def _text(cell: object) -> str:
 
 
 def _texts(cell: object) -> Iterator[str]:
-    """Yield the texts of a cell: a string, a list, or a list as JSON, as in CSV files."""
+    """Yield the texts of a cell: a string, a list, or a JSON list, as in CSV files."""
     if isinstance(cell, str) and cell.lstrip().startswith('["'):
         with suppress(json.JSONDecodeError):  # then it is a text that begins so
             cell = json.loads(cell)
@@ -245,16 +248,16 @@ def _texts(cell: object) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class DevQueries:
-    """Numbers of the training queries and of the dev queries."""
+    """Numbers of the training queries, of the dev queries, and of the documents that dev queries search."""
 
     train: Sequence[int]
     dev: Sequence[int]
     documents: Sequence[int]
-    """Corpus of the dev queries: their positives and negatives, then others by chance."""
+    """Corpus of the dev queries: their positives and negatives, then randomly drawn documents."""
 
 
 def grouped(triples: TrainTriples) -> list[list[int]]:
-    """Return connected components of queries that share a positive or a `group` (union-find)."""
+    """Return the connected components of queries that share a positive or a `group` (union-find)."""
     parent = list(range(len(triples.queries)))
 
     def root(query: int) -> int:
@@ -275,7 +278,10 @@ def grouped(triples: TrainTriples) -> list[list[int]]:
 
 
 def held_back(triples: TrainTriples, settings: DevSplit, seed: int) -> DevQueries:
-    """Draw groups by seed into the dev split until its share is reached; DataError if too few queries remain."""
+    """Return a split by seed that moves groups of queries to dev until its share is reached.
+
+    DataError if too few queries remain for training.
+    """
     groups = grouped(triples)
     target = max(settings.share * len(triples.queries), 2)
     dev: list[int] = []
@@ -302,9 +308,9 @@ Row = dict[str, Any]
 
 
 def numbers(triples: TrainTriples, queries: Sequence[int], negatives: int) -> list[tuple[int, list[int]]]:
-    """Return (query, [positive, negatives...]) per query and positive.
+    """Return (query, [positive, negatives...]) for each query and positive.
 
-    Positives of one query take successive slices of its negatives, so that more of them are used.
+    The positives of a query take successive slices of its negatives, so that more negatives are used.
     """
     examples = []
     for query in queries:
@@ -316,7 +322,7 @@ def numbers(triples: TrainTriples, queries: Sequence[int], negatives: int) -> li
 
 
 def spared(triples: TrainTriples) -> dict[int, list[int]]:
-    """Return positive -> other documents relevant to its queries, which must not be negatives."""
+    """Return positive -> other documents relevant to its queries, which must not serve as negatives."""
     relevant: dict[int, set[int]] = {}
     for positives in triples.positives:
         for positive in positives:
@@ -325,7 +331,7 @@ def spared(triples: TrainTriples) -> dict[int, list[int]]:
 
 
 def kept_rows(triples: TrainTriples, queries: Sequence[int], negatives: int, none: int) -> list[Row]:
-    """Return rows of a query and the numbers of its documents, for losses with fixed document vectors."""
+    """Return rows of a query and its documents' numbers, for losses with fixed document vectors."""
     return [
         {"anchor": triples.queries[query], "label": _padded(documents, negatives + 1, none)}
         for query, documents in numbers(triples, queries, negatives)
@@ -333,7 +339,7 @@ def kept_rows(triples: TrainTriples, queries: Sequence[int], negatives: int, non
 
 
 def text_rows(triples: TrainTriples, queries: Sequence[int], negatives: int, none: int) -> list[Row]:
-    """Return rows of a query and the texts of its documents; missing negatives are padded with the positive.
+    """Return rows of a query and its documents' texts; missing negatives are padded with the positive.
 
     Padding has the number `none` in `label`, so that losses ignore it.
     """
@@ -344,7 +350,7 @@ def text_rows(triples: TrainTriples, queries: Sequence[int], negatives: int, non
 
 
 def graded_rows(triples: TrainTriples, queries: Sequence[int], negatives: int, none: int) -> list[Row]:
-    """Return a row per query with its documents by falling score, evenly sampled if there are too many.
+    """Return one row per query with its documents by descending score, evenly sampled if there are too many.
 
     `label` starts with the query's number.
     """
@@ -360,7 +366,7 @@ def graded_rows(triples: TrainTriples, queries: Sequence[int], negatives: int, n
 
 
 def sources(triples: TrainTriples, queries: Sequence[int]) -> list[str]:
-    """Return the source of every pair, in row order; DataError unless two sources have two pairs each."""
+    """Return the source of every pair, in row order; DataError unless at least two sources have two or more pairs."""
     pair_sources = [triples.sources[query, documents[0]] for query, documents in numbers(triples, queries, 0)]
     counts = Counter(pair_sources)
     remedy = "give a column `source`, or take recipe contrastive"
@@ -379,7 +385,7 @@ def sources(triples: TrainTriples, queries: Sequence[int]) -> list[str]:
 
 
 def own_rows(triples: TrainTriples, queries: Sequence[int]) -> list[Row]:
-    """Return each query and document of the training split once; queries are numbered after the documents."""
+    """Return one row per query and document of the training split; queries are numbered after all documents."""
     used = sorted(
         {document for query in queries for document in (*triples.positives[query], *triples.negatives[query])}
     )

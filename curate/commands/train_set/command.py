@@ -1,4 +1,4 @@
-"""`curate train-set`: graded candidates to train on, without what a test set knows."""
+"""`curate train-set`: graded candidates as training data, without leaks of a test set."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any

@@ -1,4 +1,4 @@
-"""Stage `train_set`: choose positives and hard negatives from graded pairs, without leaks from the test set."""
+"""Stage `train_set`: chooses positives and hard negatives from graded pairs, and excludes leaks of the test set."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -29,15 +29,11 @@ from curate.tables.exporters import manifest, triples
 from curate.view import run_figures
 
 BAND = 10
-"""Pool positions per band of the reported shares."""
+"""Number of pool positions per band of the reported shares."""
 
 
 def mined(verdicts: pl.DataFrame, pool: pl.DataFrame, labels: pl.DataFrame, seed: int) -> list[dict[str, Json]]:
-    """Return the share of false negatives if negatives were mined without a judge, by band of positions and overall.
-
-    Mined negatives are judged candidates that the source does not label as positives; false ones are judged relevant.
-    95 % intervals resample queries; None without a pair.
-    """
+    """Return the share of false negatives if mined without a judge, per band of pool positions and in total."""
     decided = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"]))
     pairs = decided.join(labels, on=PAIR, how="anti").join(pool.select(*PAIR, "position"), on=PAIR)
     pairs = pairs.with_columns(band=(pl.col("position") - 1) // BAND).sort("band", "query_id", "doc_id")
@@ -61,14 +57,14 @@ def _relevant_share(pairs: pl.DataFrame, seed: int) -> dict[str, Json]:
 
 
 def best(scale: Scale) -> pl.Expr:
-    """Return an expression for the rank of a pair's best grade, 0 the highest of the scale; null without a grade."""
+    """Return an expression for the rank of a pair's best grade, 0 for the highest of the scale; null without grades."""
     ranks = {label: rank for rank, label in enumerate(scale.labels)}
     graded = pl.element().struct.field("grade").replace_strict(ranks, default=None, return_dtype=pl.Int64)
     return pl.col("votes").list.eval(graded).list.min()
 
 
 def by_grade(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str, int]:
-    """Return best grade -> number of negatives, for grades that occur."""
+    """Return best grade -> number of negatives, for the grades that occur."""
     negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=PAIR, how="semi")
     counted = negatives.select(best=best(scale))["best"].value_counts().sort("best")
     return {scale.labels[rank]: count for rank, count in counted.iter_rows()}
@@ -83,11 +79,11 @@ UNCHECKED = "none"
 def train_set(
     verdicts: pl.DataFrame, pool: pl.DataFrame, positives: int, negatives: Negatives, scale: Scale
 ) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return the chosen pairs (query_id, doc_id, score), sorted, and dropped query -> reason.
+    """Return the chosen pairs (query_id, doc_id, score), sorted, and query -> reason for dropped queries.
 
-    Positives are relevant pairs, by best grade, then position. Negatives are pairs that are not relevant, with one of
-    `negatives.grades` (default: any below the cut); of several judges the best grade counts. Contested and ungraded
-    pairs are neither.
+    Positives are relevant pairs, by best grade, then by position. Negatives are pairs judged not relevant, with one of
+    `negatives.grades` (default: any below the relevance threshold) as their best grade. Contested and ungraded pairs
+    are neither.
     """
     pairs = verdicts.join(pool.select(*PAIR, "position"), on=PAIR).with_columns(best=best(scale))
     grades = below_cut(scale) if negatives.grades is None else negatives.grades
@@ -116,7 +112,7 @@ def train_set(
 
 
 def run(config: Config, context: Context) -> Report:
-    """Label every pair, remove texts that also occur in a test set, choose triples, and write them."""
+    """Decide every pair, exclude texts that resemble the test set, choose triples, and write them."""
     panel = sorted(read_json(context.folder("judge") / "panel.json"))
     judged: dict[str, Any] = dict(context.done("judge").facts)
     ratings = context.read("judge", "ratings")
@@ -167,7 +163,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _check_judges(ratings: pl.DataFrame, config: Config, context: Context) -> None:
-    """Raise UserError if a judge gives nearly all pairs one relevant grade, so that it cannot identify negatives."""
+    """Raise UserError if a judge gives nearly all pairs the same relevant grade and thus cannot identify negatives."""
     if uniform := sanity.uniform(ratings, context.scale, config.most):
         raise UserError(
             f"train_set: {'; '.join(uniform)}, more than {100 * config.most:g} %: it does not tell relevant documents "
@@ -177,7 +173,7 @@ def _check_judges(ratings: pl.DataFrame, config: Config, context: Context) -> No
 
 
 def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
-    """Return the `leaks` table; empty if the check is skipped."""
+    """Return the table `leaks`; empty if the leak check is skipped."""
     if config.test == UNCHECKED:
         return frame("leaks")
     positives = verdicts.filter(pl.col("verdict") == "relevant").select(PAIR)
@@ -187,7 +183,7 @@ def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl
 
 
 def _dropped(queries: pl.DataFrame, chosen: pl.DataFrame, why: Mapping[str, str], leaked: pl.Series) -> pl.DataFrame:
-    """Return the `dropped` table: queries without a triple, with reasons."""
+    """Return the table `dropped`: queries without a triple, with reasons."""
     reasons = dict.fromkeys(leaked, "resembles a test query") | dict(why)
     missing = queries.join(chosen, on="query_id", how="anti")["query_id"].sort()
     rows = [
@@ -202,7 +198,7 @@ def _reasons(dropped: pl.DataFrame) -> dict[str, int]:
 
 
 def _suspicious(context: Context, chosen: pl.DataFrame) -> int:
-    """Return the number of texts with suspected personal data; UserError unless allowed."""
+    """Return the number of chosen texts with suspected personal data; UserError unless the settings permit them."""
     residual = privacy_guard.residual(context)
     queries, documents = (
         (pl.col("table") == table) & pl.col("id").is_in(chosen[key].unique().implode())
@@ -255,7 +251,7 @@ def _notes(summary: Mapping[str, Any], suspicious: int) -> list[str]:
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Return digests and settings that identify the inputs; ConfigError without a test set."""
+    """Return the digests and settings that identify the inputs; ConfigError without a test set."""
     if not config.test:
         raise ConfigError(
             "train_set.test: found nothing, expected the folder of the test set's run, or of an export of it; name it "
@@ -274,7 +270,7 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def _check_grades(grades: Sequence[str] | None, context: Context) -> None:
-    """Raise ConfigError unless the negatives' grades are below the cut of the rubric."""
+    """Raise ConfigError unless the grades of negatives are below the rubric's relevance threshold."""
     scale = load_rubric(check(JudgeConfig, context.settings.get("judge") or {}, "judge"), context).scale
     if grades is not None and not {*grades} <= {*below_cut(scale)}:
         raise ConfigError(
@@ -284,7 +280,7 @@ def _check_grades(grades: Sequence[str] | None, context: Context) -> None:
 
 
 def below_cut(scale: Scale) -> list[str]:
-    """Return the labels of grades that are not relevant, best first."""
+    """Return the labels below the relevance threshold, best first."""
     return [label for label in scale.labels if label not in scale.relevant]
 
 

@@ -1,1 +1,1 @@
-"""Recognisers of the names of persons, by their words and by the words around them."""
+"""Recognisers of personal names, by the words of the name and the words around it."""

@@ -1,4 +1,4 @@
-"""Words around a name in free text with their weights, read from name_evidence.yaml."""
+"""Words around names in free text, with weights that add up to evidence; read from name_evidence.yaml."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -7,16 +7,16 @@ from curate.pii.person_names.lexicon import WordList, known, lists
 from curate.pii.words import words
 
 LISTS = words("name_evidence")
-"""The lists of name_evidence.yaml, which documents them."""
+"""Key -> word list of name_evidence.yaml, which documents the keys."""
 
 
 def weight(group: str) -> float:
-    """Return the weight of a group of words, such as behind.do."""
+    """Return the weight of a group of words, such as `behind.do`."""
     return float(LISTS[f"{group}.weight"][0])
 
 
 def groups(side: str) -> dict[str, list[str]]:
-    """Return the words by group, of those before a name or after it."""
+    """Return group -> words, for the words before a name (side `front`) or after it (`behind`)."""
     entries = ((key.split("."), listed) for key, listed in LISTS.items())
     return {path[1]: listed for path, listed in entries if path[0] == side and path[-1] == "words"}
 
@@ -28,7 +28,7 @@ def characters(name: str) -> str:
 
 
 class Weighed:
-    """Words with weights, looked up before or after a position of a text; the longest word counts."""
+    """Words with weights, looked up next to a position of a text; the longest match counts."""
 
     def __init__(self, side: str) -> None:
         self._weights: dict[str, float] = {}
@@ -61,19 +61,19 @@ class _Around:
     short: WordList
     family: WordList
     kin: WordList
-    """Words after which a given name may stand alone."""
+    """Kinship words after which a given name may occur alone."""
     asked: WordList
     owners: WordList
 
     def owned(self, text: str, position: int) -> bool:
-        """Return whether a kinship word with an owner ends at `position`: 我弟, 她儿子."""
+        """Return whether a kinship word with a possessive ends at `position`: 我弟, 她儿子."""
         kin = self.kin.before(text, position)
         return kin > 0 and self.owners.before(text, position - kin) > 0
 
 
 @cache
 def around() -> _Around:
-    """Return the lists in lookup form."""
+    """Return the word lists as lookup tables."""
     return _Around(
         front=Weighed("front"),
         behind=Weighed("behind"),
@@ -94,7 +94,7 @@ def given() -> frozenset[str]:
 
 @cache
 def never() -> frozenset[str]:
-    """Return the characters that occur in no given name."""
+    """Return the characters that do not occur in given names."""
     return (known().function | set(characters("unlikely"))) - given()
 
 
@@ -106,7 +106,7 @@ def scarce() -> frozenset[str]:
 
 @cache
 def ordinary() -> frozenset[str]:
-    """Return the words of the segmentation besides those of its dictionary."""
+    """Return the words that extend the dictionary of the segmentation (`lattice`)."""
     weighed = (word for name, listed in LISTS.items() if name.endswith(".words") for word in listed)
     stems = (stem for stem in lists()["stems"] if not known().titles.after(stem, 1))
     endings = (word for word in lists()["endings"] if word[0] not in "小老")

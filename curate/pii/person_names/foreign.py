@@ -1,4 +1,4 @@
-"""Foreign and minority names in Chinese characters: with a dot, 买买提·吐尔逊, or alone where a form asks for one."""
+"""Foreign and minority names in Chinese characters: with dots (买买提·吐尔逊), or alone in a form field."""
 
 import re
 
@@ -10,7 +10,7 @@ from curate.pii.words import either
 _DOTS = "·•・‧∙"
 DOT = f"[{_DOTS}]"
 LETTER = f"(?:{either(lists()['sounds'])}|[{''.join(sorted(set(''.join(lists()['foreign']))))}])"
-"""Pattern of the characters of transcribed foreign names."""
+"""A character of transcribed foreign names."""
 PEOPLE = either(lists()["minority"])
 _FIRST = frozenset(word[0] for word in lists()["minority"])
 
@@ -26,7 +26,7 @@ _INSTITUTION = re.compile(either(lists()["institutions"]))
 
 @trigger(rf"[A-ZＡ-Ｚ][.．]?{DOT}[{CJK}A-ZＡ-Ｚ]|[{CJK}]{DOT}[A-ZＡ-Ｚ]", needs=DOT)
 def dotted(text: str) -> list[Span]:
-    """Return foreign names with a dot and an initial: J·史密斯; not those of institutions, nor the titles of books."""
+    """Return foreign names with a dot and an initial (J·史密斯), except in names of institutions and book titles."""
     text = narrow(text)
     return [
         Span(match.start(), match.end(), "name", "name_dotted")
@@ -42,7 +42,7 @@ def _person(match: re.Match[str], text: str) -> bool:
 
 
 def foreign_at(text: str, start: int) -> int | None:
-    """Return the end of a dotted or a Chinese minority name that begins at `start`; None if there is none."""
+    """Return the end of a dotted name or Chinese minority name that begins at `start`; None if there is none."""
     dotted = _DOTTED.match(text, start) if any(dot in text for dot in _DOTS) else None
     match = dotted or (_ALONE.match(text, start) if text[start : start + 1] in _FIRST else None)
     return match.end() if match else None
@@ -58,6 +58,6 @@ def any_name_at(text: str, start: int, trust: Trust) -> int | None:
 
 
 def sounds_at(text: str, start: int) -> int | None:
-    """Return the end of three to six characters typical of transcribed names; None if more Chinese follows."""
+    """Return the end of three to six characters of transcribed names at `start`; None if more Chinese follows."""
     match = _SOUNDS.match(text, start)
     return match.end() if match else None

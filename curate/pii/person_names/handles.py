@@ -1,7 +1,8 @@
-"""Names in @-names of running text: @王小明医生, @dr_john_smith, @zhangwei1985; not e-mail, institutions or media.
+"""Personal names in handles (@-names) of running text: @王小明医生, @dr_john_smith, @zhangwei1985.
 
-A handle in Latin letters is a person's if it consists of a given name of the list, a given name and a surname, or a
-surname and a given name in pinyin; all of it is masked. In a Chinese one only the name is masked, not a title after it.
+E-mail addresses and handles of institutions or media are excluded. A Latin handle is a person's if it consists of a
+listed given name, a given name and a surname, or a surname and a given name in pinyin; it is masked completely. In a
+Chinese handle only the name is masked, not a title after it.
 """
 
 import re
@@ -27,17 +28,17 @@ _VERB = re.compile(either(_LISTS["verbs_zh"]))
 _LATIN = re.compile(rf"{_AT}(?P<id>[A-Za-z][A-Za-z0-9_.-]{{2,29}})(?![A-Za-z0-9/@(])")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _TITLES = ("dr", "doctor", "prof", "nurse", "mr", "mrs", "ms", "miss")
-"""Titles that may precede a surname alone: @DrPatel; `real` and `its` are weaker evidence."""
+"""Titles that may precede a surname alone, as in @DrPatel; prefixes such as `real` and `its` are weaker evidence."""
 _UNMARKED, _MARKED = 7, 6
-"""Minimum letters of a name in pinyin, without and with digits or _ in the handle, where words are rare."""
+"""Minimum number of letters of a pinyin name, without and with digits or _ in the handle; with them, words are rare."""
 _SYLLABLES = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+){1,2}[0-9]{2,8}")
-"""Every syllable capitalised, then digits: LiNa0312."""
+"""Capitalised syllables followed by digits, as in LiNa0312."""
 _HOST = re.compile(r"\.[a-z]{2,4}\Z")
 
 
 @trigger("[@＠][A-Za-zＡ-Ｚａ-ｚ\u3400-\u9fff]", needs="@|＠")
 def handle(text: str) -> list[Span]:
-    """Return the names in handles behind an @: the Chinese name without its title, a handle in Latin letters whole."""
+    """Return personal names in handles after @: Chinese names without their title, Latin handles completely."""
     text = narrow(text)
     return in_order([*_chinese(text), *_latin(text)], "name", "name_handle")
 
@@ -56,7 +57,7 @@ def _chinese(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _before_verb(run: str) -> int:
-    """Return the length of the longest name that a verb follows; 0 without one."""
+    """Return the length of the longest name before a verb at the start of `run`; 0 if there is none."""
     longest = 4 if run[:2] in known().compounds else 3
     for length in range(longest, 1, -1):
         name = run[:length]
@@ -69,7 +70,7 @@ def _before_verb(run: str) -> int:
 
 
 def _is_full_name(name: str) -> bool:
-    """Return whether a word is a surname with a given name, not a surname alone or a nickname."""
+    """Return whether a word is a surname with a given name; a surname alone or a nickname is not."""
     return (
         len(name) > 2 - (name[:1] in known().sure) and name[0] not in "小老阿" and name[-1] != "某" and is_name([name])
     )
@@ -105,7 +106,7 @@ def _has_name_in_context(name_parts: Sequence[str], *, titled: bool) -> bool:
 
 
 def _spelt(name_parts: Sequence[str], name: str) -> bool:
-    """Return whether the parts are a name in pinyin; a short one only with capitals and digits."""
+    """Return whether the parts are a name in pinyin; a short name needs capitals and digits."""
     joined, surnames = "".join(name_parts), _PINYIN_SURNAMES
     if _SYLLABLES.fullmatch(name) and _PINYIN.fullmatch(joined):
         return name_parts[0] in surnames

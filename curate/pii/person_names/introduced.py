@@ -1,4 +1,4 @@
-"""Names of persons who are introduced: 我叫王小明, 我是王小明, 我姓王, 患者王小明，男，45岁."""
+"""Names that introductions precede or follow: 我叫王小明, 我是王小明, 我姓王, 患者王小明，男，45岁."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _CALL = re.compile(
     rf"|叫我|叫俺|本人姓名|小名|乳名|昵称){_SKIP}"
 )
 _NO_PERSON = re.compile(r"[药藥病症品菌种剂片丸汤膏素草花术]的?$")
-"""Ends of names of medicines and diseases, which are not persons: 这种药的名字叫金水宝."""
+"""Endings of words for medicines and diseases, whose names are not personal: 这种药的名字叫金水宝."""
 _FAMILY = re.compile(rf"(?<![百同尊复异改随隐外单双])姓(?:氏?[是为])?{_SKIP}")
 _AFTER_FAMILY = tuple("的名叫今也是")
 _PATIENTS = lists()["introductions.patients"]
@@ -42,21 +42,21 @@ _STATE = (
     rf"|[我她他的家]{either(lists()['introductions.kin'])}){_SKIP}"
 )
 _STATED = re.compile(f"(?=[我俺本他她医大主名姓这接手看开管的家{''.join(word[0] for word in _PATIENTS)}]){_STATE}")
-"""The lookahead on first characters saves `re` from trying all words at every position."""
+"""Lookahead for the first characters of the words; without it `re` tries all words at every position."""
 _SEX_OR_AGE = re.compile(r"[,，、;； (（]{0,3}(?:性别[:：]?)?(?:[男女]|\d{1,3} ?岁)")
 _PAUSE = r"[,，、;；\s(（]"
 _YEARS = r"\d{1,3} ?(?:周岁|岁|歲)"
 _NEAR = 16
-"""Maximum distance of sex or age from the start of a name."""
+"""Maximum number of characters from the start of a name to sex or age."""
 _CASE = re.compile(rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}{_YEARS}|{_YEARS}{_PAUSE}{{0,3}}[男女](?![{CJK}]))")
-"""Start of a case report after the name: 张三，男，45岁."""
+"""Start of a case report after a name: 张三，男，45岁."""
 _CASE_SEEN = rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}\d|\d{{1,3}}\s?[周岁歲])"
 _OWNED = re.compile(
     r"[ ,，、:：;；\t|(]{0,3}(?<![0-9])(?:1[3-9][0-9]{9}|[1-9][0-9]{5}(?:18|19|20)[0-9]{9}[0-9Xx])(?![0-9])"
 )
-"""A mobile or identity number right after a name: 王小明 138..."""
+"""A mobile or identity number directly after a name: 王小明 138..."""
 _OWNER = re.compile(r"[0-9](?:[ -]?[0-9]){6,22} ?\(")
-"""A name in brackets after a person's number."""
+"""A person's number before a name in brackets."""
 _LONG_NUMBER = re.compile(r"[0-9](?:[ -]?[0-9]){6}")
 _YEARS_OLD = re.compile(r"[,，] ?\d{1,3} ?(?:周岁|岁|歲)(?![以上下左前后至到的-])")
 _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
@@ -70,7 +70,7 @@ _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
 )
 @trigger(rf"{_STATE}(?:{_FIRST}{GIVEN}|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})", needs=CHINESE)
 def introduced(text: str) -> list[Span]:
-    """Return names after 我叫, 我是, 我姓, 患者, 我女儿 and the like, also 小李 after 叫我; words there stay."""
+    """Return names after 我叫, 我是, 我姓, 患者, 我女儿 and similar words, and nicknames such as 小李 after 叫我."""
     return in_order(_name_extents(narrow(text)), "name", "name_introduced")
 
 
@@ -90,7 +90,7 @@ def _name_extents(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _owners(text: str) -> Iterator[tuple[int, int]]:
-    """Yield names next to their own number; and, at the start of a line before an age, those with a sure surname."""
+    """Yield names next to a person's number; at the start of a sentence, names with a sure surname before an age."""
     if _LONG_NUMBER.search(text):
         yield from _beside_numbers(text)
     for match in _YEARS_OLD.finditer(text) if "岁" in text or "歲" in text else ():
@@ -123,7 +123,7 @@ def _called(text: str, cue: re.Match[str]) -> int | None:
 
 
 def _nick(text: str, start: int) -> int | None:
-    """Return the end of a nickname such as 小李, 阿珍 or 乐乐; None if it is a word."""
+    """Return the end of a nickname such as 小李, 阿珍 or 乐乐; None for an ordinary word."""
     match = _NICK.match(text, start)
     if match is None or match[0] in known().no_nicks:
         return None
@@ -155,4 +155,4 @@ def _stated(text: str, cue: re.Match[str]) -> int | None:
 
 
 _WAYS = ((_CALL, "叫名昵", _called), (_FAMILY, "姓", _family), (_STATED, "", _stated))
-"""(pattern, characters of which a matching text has at least one, function that returns the end of the name)."""
+"""Tuples: pattern, characters of which every matching text has one, function that returns the end of the name."""

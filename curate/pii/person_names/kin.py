@@ -1,4 +1,4 @@
-"""Given names alone after a family word in free text: 老公建国送我来的, 女婿向阳, 孙子浩然，5岁."""
+"""Given names without surname after a kinship word in free text: 老公建国送我来的, 女婿向阳, 孙子浩然，5岁."""
 
 import re
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ from curate.pii.words import one_of
 
 _BAR = 5.0
 _SAID, _DONE = 4.0, 2.5
-"""Minimum evidence after a given name that is a word, and after another one."""
+"""Minimum evidence after a given name: for one that is also a word, and for any other."""
 _WORD = 5.0
-"""Gain of a given name that is also a word: there are few, and a verb follows."""
+"""Additional weight of a given name that is also a word, because few words are on the list and a verb must follow."""
 _OWNED = 3.0
-"""Additional weight of a kinship word with an owner (我弟, 她儿子)."""
+"""Additional weight of a kinship word with a possessive (我弟, 她儿子)."""
 _AFTER_KIN = re.compile(rf"(?=(?P<kin>{one_of(KIN_WORDS)})(?P<given>{AFTER_KIN}))")
 _CALLED = frozenset(LISTS["called"])
 
 
 @trigger(GIVEN_ALONE, needs=(CHINESE, LED_OR_KIN))
 def given_alone(text: str) -> list[Span]:
-    """Return given names of two characters behind a family word, where what a person does or an age follows."""
+    """Return two-character given names after a kinship word, if a verb of a person or an age follows."""
     text = narrow(text)
     return in_order(_name_extents(text), "name", "name_given")
 

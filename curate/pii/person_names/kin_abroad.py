@@ -1,4 +1,4 @@
-"""Names after a family word in German, French, Spanish, Italian, Portuguese: mein Mann Jürgen, mon fils Mathéo."""
+"""Names after a kinship word in German, French, Spanish, Italian and Portuguese: mein Mann Jürgen, mon fils Mathéo."""
 
 import re
 import unicodedata
@@ -29,17 +29,17 @@ _GIVEN = (given_names() | {name.casefold() for name in _LISTS["given"]}) - {
     name.casefold() for name in _LISTS["doubtful"]
 }
 _LONGEST = 60
-"""Number of characters before a kinship word that are examined."""
+"""Number of characters before a kinship word that are searched for its possessive."""
 RAW = rf"(?:{'|'.join(sorted(set(_LISTS['words'])))}),?[ \u00a0\u202f\u3000][A-ZＡ-ＺÀ-Þ]"
-"""Trigger: occurs in every text with a match."""
+"""Trigger pattern: it matches every text with such a name."""
 
 
 def places(text: str) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of names in a narrowed text.
+    """Yield (start, end) of names after kinship words in a narrowed text.
 
-    A given name of the lists is sufficient; another one needs a person's verb after it, and, after a comma, a second
-    comma before that verb. A German clause ends with its verb, preceded by capitalised nouns: there, and with a noun
-    ending, an unknown word is not a name.
+    A listed given name needs no further evidence. Any other name needs a verb of a person after it and, after a comma,
+    a second comma before that verb. German nouns are capitalised, and a German clause may end with its verb: in that
+    position, or with a noun ending, an unlisted word is not a name.
     """
     for match in _BEHIND_KIN.finditer(text):
         front = text[max(0, match.start() - _LONGEST) : match.start()]
@@ -55,7 +55,7 @@ def places(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _end(text: str, end: int) -> int:
-    """Return the end of the surnames after a given name; a word that is not a name ends them."""
+    """Return the end of the surnames after a given name; the first word that is no name ends them."""
     tail = _REST.match(text, end)
     for name in _NAME.finditer(text, end, tail.end()) if tail else ():
         if _ordinary(name[0]):
@@ -65,7 +65,7 @@ def _end(text: str, end: int) -> int:
 
 
 def _vouched(match: re.Match[str], end: int, front: str) -> bool:
-    """Return whether a person's verb follows unknown words, in German not as the last word of a clause."""
+    """Return whether a verb of a person follows unlisted words; in German not if it ends the clause."""
     text, name = match.string, match.string[match.start("first") : end]
     verb = _VERB.match(text, end)
     if verb is None or ("," in match["link"]) != bool(verb["comma"]) or _ENDING.match(name.casefold()):

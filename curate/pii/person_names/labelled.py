@@ -1,4 +1,4 @@
-"""Names that a form asks for: 姓名：张三, 主治医生: 张 三, 联系人张三, 审核：张三、李四."""
+"""Names after labels of forms: 姓名：张三, 主治医生: 张 三, 联系人张三, 审核：张三、李四."""
 
 import re
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ from curate.pii.words import either
 
 _ALL = either(lists()["labels.plain"] + lists()["labels.colon"])
 _PLAIN = frozenset(lists()["labels.plain"])
-"""Labels after which a name may follow without a colon."""
+"""Labels that may precede a name without a colon."""
 _LABEL = re.compile(
     rf"(?P<label>{_ALL})[】\])）]?(?P<colon>[\s\"“_|*]{{0,3}}[:：=][\s\"“_|*]{{0,6}})?(?P<gap>[\s|_（(\[]{{0,3}})"
 )
 _SPACED = re.compile(rf"([{CJK}])[ .]{{1,4}}([{CJK}])(?:[ .]{{1,4}}(?![男女])([{CJK}]))?(?![{CJK}])")
-"""张 三, 王.小.明"""
+"""A spaced name, such as 张 三 and 王.小.明."""
 
 
 _PLACEHOLDER = "[姓名]"
-"""A masked name, after which no further name is expected."""
+"""A masked name; no further name follows it."""
 _OPEN = r"[】\])）］]?"
 _FIRST = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
 
@@ -36,7 +36,7 @@ def _spaced_pattern(pattern: str) -> str:
     needs=(CHINESE, "[:：=]"),
 )
 def labelled(text: str) -> list[Span]:
-    """Return names after the labels of forms and reports; several with 、 or / between them."""
+    """Return names after labels of forms and reports, also several names separated by 、 or /."""
     return in_order(_name_extents(narrow(text)), "name", "name_labelled")
 
 

@@ -1,7 +1,7 @@
-"""Segmentation of a run of Chinese characters into the words of jieba's dictionary, with log probabilities.
+"""Segmentation of a run of Chinese characters into words of jieba's dictionary, with log probabilities.
 
-A surname counts only if words explain it worse: 高 in 高血压, 时 in 时间 and 陈 in 陈皮 belong to words, while in
-今天陈护士 the previous word ends right before it. Personal names in the dictionary are left out.
+A surname counts only if words explain its characters less well. 高 in 高血压, 时 in 时间 and 陈 in 陈皮 belong to
+words; in 今天陈护士 the preceding word ends directly before the surname. Personal names in the dictionary are excluded.
 """
 
 from functools import cache, lru_cache
@@ -13,20 +13,20 @@ from curate.pii.person_names.lexicon import known
 from curate.pii.recognisers.places import fold
 
 _TOTAL = 6e7
-"""Number of words in the corpus of the dictionary's counts."""
+"""Size of the corpus from which the dictionary's counts come, in words."""
 _LONGEST = 5
 _NEVER = float("-inf")
 _OWN = log(600 / _TOTAL)
-"""Minimum weight of a word in our own lists."""
+"""Minimum weight of words from curate's own lists."""
 _SLACK = 1.5
-"""Maximum loss against the best segmentation of one that still counts as good."""
+"""Maximum difference in weight between a good segmentation and the best one."""
 _UNKNOWN = log(12 / _TOTAL)
-"""Weight of a character that is rarely a word."""
+"""Weight of a character that is rarely a word by itself."""
 
 
 @cache
 def _words() -> dict[str, float]:
-    """Return word -> log share, without personal names but with single characters."""
+    """Return word -> log relative frequency, with single characters but without personal names."""
     import jieba
 
     weights: dict[str, float] = {}
@@ -44,19 +44,19 @@ def _words() -> dict[str, float]:
 
 @cache
 def _openings() -> frozenset[str]:
-    """Return the first two characters of all words."""
+    """Return the first two characters of all words of two or more characters."""
     return frozenset(word[:2] for word in _words() if len(word) > 1)
 
 
 @lru_cache(maxsize=8192)
 def single(character: str) -> float:
-    """Return the weight of a character as a word."""
+    """Return the weight (log relative frequency) of a character as a word."""
     return _UNKNOWN if character in scarce() else max(_words().get(character, _UNKNOWN), _UNKNOWN)
 
 
 @cache
 def _verbs() -> frozenset[str]:
-    """Return the dictionary's verbs of two characters and more."""
+    """Return the dictionary's verbs of two or more characters."""
     import jieba
 
     with Path(jieba.__file__).with_name("dict.txt").open(encoding="utf-8") as lines:
@@ -72,7 +72,7 @@ def is_word(piece: str) -> bool:
 
 
 class Lattice:
-    """Best segmentations of a run of characters, up to every position and from it on."""
+    """Weights of the best segmentations of a run of characters, up to and from every position."""
 
     def __init__(self, run: str) -> None:
         self.run, size = run, len(run)
@@ -92,7 +92,7 @@ class Lattice:
             from_on[start] = max([weight + from_on[end] for end, weight in edges[start]])
 
     def gain(self, start: int, end: int, weight: float) -> float:
-        """Return the gain over the best segmentation if a piece with this weight spans `start` to `end`."""
+        """Return how much the best segmentation gains if a piece of this weight is inserted from `start` to `end`."""
         return self.up_to[start] + weight + self.from_on[end] - self.from_on[0]
 
     def ends(self, start: int, end: int, slack: float = _SLACK) -> bool:
@@ -120,11 +120,11 @@ class Lattice:
 
 @lru_cache(maxsize=64)
 def lattice(run: str) -> Lattice:
-    """Return the segmentations of a run in simplified characters; cached, since neighbouring candidates share runs."""
+    """Return the lattice of a run in simplified characters; cached, as neighbouring candidates have the same run."""
     return Lattice(fold(run))
 
 
 @lru_cache(maxsize=16384)
 def words_alone(piece: str) -> float:
-    """Return the segmentation weight of a few characters on their own, a lower bound of their weight in context."""
+    """Return the weight of a few characters segmented by themselves, a lower bound of their weight in context."""
     return Lattice(fold(piece)).from_on[0]

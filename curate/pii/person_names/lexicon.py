@@ -1,4 +1,4 @@
-"""Lexicon of names.yaml, and what a Chinese name looks like at a position in a text."""
+"""Lexicon of names.yaml, and detection of Chinese names at a position of a text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ def lists() -> dict[str, list[str]]:
 
 
 def titles(*kinds: str) -> list[str]:
-    """Return the titles of these kinds (of names.yaml), such as doctors and kin."""
+    """Return the titles of these kinds in names.yaml, such as `doctors` and `kin`."""
     return [word for kind in kinds for word in lists()[f"titles.{kind}"]]
 
 
@@ -25,7 +25,7 @@ def characters(name: str) -> frozenset[str]:
 
 
 class WordList:
-    """Words of a list, looked up at a position of a text; the longest one counts."""
+    """Words of a list, looked up next to a position of a text; the longest match counts."""
 
     def __init__(self, words: list[str]) -> None:
         self._words = frozenset(words)
@@ -56,7 +56,7 @@ class _Known:
     plain: frozenset[str]
     doubtful: frozenset[str]
     usual: frozenset[str]
-    """Union of the three sets above."""
+    """Union of `sure`, `plain` and `doubtful`."""
     rare: frozenset[str]
     compounds: frozenset[str]
     given: frozenset[str]
@@ -74,7 +74,7 @@ class _Known:
 
 @cache
 def known() -> _Known:
-    """Return the lists as sets; a surname in several classes is only in the most doubtful one."""
+    """Return the lists as sets; a surname in several classes is in the most doubtful one only."""
     word_lists = lists()
     rare = characters("surnames.rare")
     doubtful = characters("surnames.doubtful") - rare
@@ -103,7 +103,7 @@ def known() -> _Known:
 
 
 def surnames() -> str:
-    """Return the first characters of all surnames, for a character class."""
+    """Return the first characters of all surnames, as the content of a character class."""
     first = {compound[0] for compound in known().compounds}
     return "".join(sorted(known().usual | known().rare | first))
 
@@ -113,24 +113,24 @@ def surnames() -> str:
 CJK = CHINESE[1:-1]
 _CHARACTER = re.compile(CHINESE)
 _COVERED = "*×○●〇·•・‧∙"
-"""Signs after which a name goes on: 王* and 张○○ are masked already, 约翰·史密斯 is not a Chinese name."""
+"""Characters after which a name continues: 王* and 张○○ are masked already, 约翰·史密斯 is not a Han Chinese name."""
 _SEX_AND_AGE = re.compile(r"[男女][,，、;； ]{0,2}\d")
 _BOUNDARY = 100
-"""Sureness of a name's end at a boundary; a following word counts by its characters."""
+"""Sureness of a name's end at a boundary; at a following known word, the sureness is the word's length."""
 
 
 @dataclass(frozen=True)
 class Trust:
-    """Evidence for a name from the words before it."""
+    """Evidence for a name from its context; decides which characters and words it may have."""
 
     field: bool = False
-    """A form field for a name: any surname and given name count, even if they look like a word."""
+    """Whether a form field asks for a name: any surname and given name count, even if they look like a word."""
     called: bool = False
-    """After a verb of naming: words that can be names are names, and more text may follow."""
+    """Whether a verb of naming precedes: words that can be names are names, and more text may follow."""
     aged: bool = False
-    """Sex or age follows, as after the name in a case report."""
+    """Whether sex or age follows, as in a case report."""
     rare: bool = False
-    """Whether given names may have characters outside the list."""
+    """Whether given names may have unlisted characters."""
 
 
 FIELD = Trust(field=True, rare=True)
@@ -146,15 +146,15 @@ def is_chinese(text: str, position: int) -> bool:
 
 
 def bounded(text: str, end: int) -> bool:
-    """Return whether neither a Chinese character nor a sign that hides the rest of a name follows."""
+    """Return whether neither a Chinese character nor a sign in `_COVERED` follows."""
     return not is_chinese(text, end) and text[end : end + 1] not in tuple(_COVERED)
 
 
 def name_at(text: str, start: int, trust: Trust) -> int | None:
     """Return the end of the surname and given name that begin at `start`; None if there are none.
 
-    Of the possible lengths, one with a boundary after it is preferred, else the longest following word, else the longer
-    name.
+    Of several lengths, one with a boundary after it is preferred, then the one with the longest following known word,
+    then the longest name.
     """
     best, sureness = None, 0.0
     for surname, end in _ends(text, start, trust):
@@ -166,7 +166,7 @@ def name_at(text: str, start: int, trust: Trust) -> int | None:
 
 
 def _ends(text: str, start: int, trust: Trust) -> Iterator[tuple[int, int]]:
-    """Yield the length of the surname and the end of the name, longest name first."""
+    """Yield (length of the surname, end of the name) for all possible names at `start`, longest name first."""
     first = text[start : start + 1]
     if text[start : start + 2] in known().compounds:
         yield from ((2, start + 4), (2, start + 3))
@@ -190,12 +190,12 @@ def _plausible(text: str, start: int, surname: int, end: int, trust: Trust) -> b
 
 
 def common(given_name: str) -> bool:
-    """Return whether all characters are common in given names."""
+    """Return whether all characters are listed as common in given names."""
     return all(letter in known().given for letter in given_name)
 
 
 def is_word(text: str, start: int, end: int, trust: Trust = LOOSE) -> bool:
-    """Return whether a candidate is an ordinary word, or begins with one that begins no name in this context."""
+    """Return whether a candidate is an ordinary word, or begins with one that cannot begin a name in this context."""
     if text[start:end] in known().words:
         return not (trust.field or trust.called or trust.aged)
     stem = known().stems.after(text, start)
@@ -236,9 +236,9 @@ _CAPITAL = re.compile("[A-Z][a-z]+")
 
 
 def is_name(rater: Sequence[str]) -> bool:
-    """Return whether a rater's name, given as its words without accents, consists only of personal names.
+    """Return whether a rater's name consists of personal names only; `rater` are its words without accents.
 
-    The second word of a full name may be unknown if both are capitalised.
+    If all words are capitalised, it suffices that the first one is a listed given name.
     """
     if rater and all(map(_is_known_name, rater)):
         return True
@@ -246,7 +246,7 @@ def is_name(rater: Sequence[str]) -> bool:
 
 
 def _is_known_name(word: str) -> bool:
-    """Return whether a word is a name; non-Chinese ones must be capitalised."""
+    """Return whether a word is a personal name; given names listed only in people.yaml must be capitalised."""
     if not word.isascii():
         return _chinese(word)
     return word.casefold() in _latin() or (word[0].isupper() and word.casefold() in given_names())
@@ -269,11 +269,11 @@ def _chinese(word: str) -> bool:
 
 @cache
 def _latin() -> frozenset[str]:
-    """Return the names of names.yaml, in lower case."""
+    """Return the Latin names of names.yaml, in lower case."""
     return frozenset(name.casefold() for name in (*lists()["latin.surnames"], *lists()["latin.given"]))
 
 
 @cache
 def given_names() -> frozenset[str]:
-    """Return all given names, in lower case."""
+    """Return all Latin given names, in lower case."""
     return frozenset(name.casefold() for name in (*lists()["latin.given"], *words("people")["given"]))

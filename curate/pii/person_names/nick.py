@@ -1,4 +1,4 @@
-"""Nicknames in free text: 老高, 小黄 and 阿珍, weighed against 小时 and 老是; 婷婷 after a family word."""
+"""Nicknames in free text: 老高 and 阿珍, weighed against words such as 小时 and 老是; 婷婷 after a kinship word."""
 
 import re
 from collections.abc import Iterator
@@ -13,24 +13,24 @@ from curate.pii.person_names.weights import behind, front, gain, given_weight, s
 from curate.pii.spans import behind_found, in_order
 
 _NICK = -7.5
-"""Log probability of a nickname where a word might be."""
+"""Log probability of a nickname in place of a word."""
 _BAR, _WORD_BAR = 4.3, 5.0
-"""Minimum total weight; the second is for a nickname that is also a word."""
+"""Minimum total weight of a nickname; the second value is for one that is also a word."""
 _OWNED = 1.5
-"""Additional weight of a preceding kinship word with an owner (我弟, 她儿子)."""
+"""Additional weight of a preceding kinship word with a possessive (我弟, 她儿子)."""
 _GIVEN_LESS = 4.0
-"""Penalty of nicknames from given names: 小敏 and 阿珍 are rarer than 小王."""
+"""Penalty of nicknames made from given names: 小敏 and 阿珍 are rarer than 小王."""
 _PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")
 _DOUBLED = re.compile(rf"([{CJK}])\1(?!\1)")
 _AT_HOME = frozenset(LISTS["doubled"])
 _FAMILY = ("女", "子", "家")
-"""Characters that rule out a nickname before them: 小孙女 is a granddaughter, 小王子 a prince, 小马家 a brand."""
+"""Characters that exclude a nickname if they follow it: 小孙女 is a granddaughter, 小王子 a prince, 小马家 a brand."""
 
 
 @trigger(DOUBLED, needs=(CHINESE, LED_OR_KIN))
 @trigger(NICK, needs="[小老阿]")
 def nick(text: str) -> list[Span]:
-    """Return nicknames such as 老高 and 小黄 where a clause, a person's role or a verb vouches for them."""
+    """Return nicknames such as 老高 and 小黄, if a clause boundary, a person's role or a verb indicates a person."""
     text = narrow(text)
     return in_order([*_prefixed(text), *_doubled(text)], "name", "name_nick")
 

@@ -1,4 +1,4 @@
-"""Names after an English family word with a possessive: my husband John Smith, his mother Maria."""
+"""Names after an English kinship word with a possessive: my husband John Smith, his mother Maria."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _KIN = rf"{one_of(_LISTS['words'])}"
 _CALLED = either(_LISTS["called"])
 _BETWEEN = rf"(?:{one_of(_LISTS['between'])}[ -]){{0,2}}"
 _GIVEN = sorted(name for name in given_names() - set(_LISTS["small"]) if len(name) > 2 and name.isascii())
-"""Given names that also count in lower case."""
+"""Given names that are also recognised in lower case."""
 _OWNED = re.compile(
     rf"(?<![A-Za-z])(?i:{either(_LISTS['owners'])} {_BETWEEN}{_KIN})(?P<link>,? | ?\(|(?i:{_CALLED}))"
     rf"(?:(?P<first>{_WORD})(?P<rest>(?: (?:[A-Z]\.? )?{_WORD}){{0,2}})|(?P<small>{one_of(_GIVEN)})(?![\w-]))"
@@ -24,7 +24,7 @@ _OWNED = re.compile(
 )
 _VERB = re.compile(rf"(?:,|\(|['’]s)? ?(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|,|\(| ?\(|['’]s")
 _CLOSED = re.compile(r" ?[,)]| who ")
-"""End of an apposition by a comma or a bracket: her son, Tyler, is."""
+"""End of an apposition by a comma or a bracket, as in: her son, Tyler, is."""
 _NOT = frozenset(_LISTS["no_names"])
 _DOUBTFUL = frozenset(_LISTS["doubtful"])
 _SET_OFF = re.compile(rf", ?(?:(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|[0-9]{{1,2}},)")
@@ -36,11 +36,11 @@ _SET_OFF = re.compile(rf", ?(?:(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|[0-9]{{
     needs=TWO_SIGNS,
 )
 def of_kin(text: str) -> list[Span]:
-    """Return the name of a person's relative, friend or colleague behind the word for that, with the surname.
+    """Return names, with the surname, of relatives, friends and colleagues after a word such as `my husband`.
 
-    A listed given name is found without further context, in lower case too unless it is also a common word. Any other
-    capitalised word needs `named` before it, or after it a verb with a personal subject, a comma or a bracket. Headings
-    in title case, weekdays, eponyms and diseases are not masked.
+    A listed given name needs no further context, and may be in lower case unless it is also a common word. Any other
+    capitalised word needs a word such as `named` before it, or a verb of a person, a comma or a bracket after it.
+    Headings in title case, weekdays, eponyms and diseases are not masked.
     """
     text = narrow(text)
     return in_order([*_name_extents(text), *kin_abroad.places(text)], "name", "name_of_kin")
@@ -60,7 +60,7 @@ def _name_extents(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _vouched(text: str, first: str, end: int, link: str) -> bool:
-    """Return whether a capitalised word is a name: listed, announced, in apposition, or before a person's verb."""
+    """Return whether a capitalised word is a name: listed, announced, in apposition, or before a verb of a person."""
     follows = _VERB.match(text, end) is not None
     if first.casefold() in given_names() and first not in _DOUBTFUL:
         return True

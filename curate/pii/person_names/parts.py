@@ -1,4 +1,4 @@
-"""Names of other peoples in parts with any separator between: 买买提·吐尔逊, 扎西-顿珠, 玛丽 约翰逊."""
+"""Foreign and minority names in parts with any separator: 买买提·吐尔逊, 扎西-顿珠, 玛丽 约翰逊."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from curate.pii.spans import in_order
 from curate.pii.words import words
 
 _DOTS = "·•・‧∙･⋅˙●ㆍ"
-"""Dots between the parts of a name, rare elsewhere."""
+"""Dots that separate the parts of a name; rare elsewhere."""
 _SEPARATOR = rf"(?: ?[{_DOTS}] ?| ?[.\-_=] ?| )"
 _LONGEST = 9
 _RUN = re.compile(rf"[{CJK}]{{1,14}}(?:{_SEPARATOR}[{CJK}]{{1,14}}){{1,3}}")
@@ -25,11 +25,11 @@ _CUT = re.compile(_SEPARATOR)
 _PART = -5.0
 _SOUND = -4.3
 _TELLING = -3.0
-"""Log weights of a part, of each of its characters, and of a typical beginning."""
+"""Log weights of a part, of each of its characters, and of a typical word in it."""
 _BAR, _UNKNOWN_BAR, _ALONE_BAR = 4.0, 18.0, 8.0
-"""Minimum weights of a name; without a dot, of one without a typical part, and of one that begins with 让."""
+"""Minimum weights of a name: in general; without a dot and without a typical part; beginning with a word of `alone`."""
 _STRONG, _PLAIN, _BLANK = 4.0, 1.0, -1.0
-"""Weights of a dot, another sign and a blank between the parts."""
+"""Weights of a separator between parts: a dot, another sign, a space."""
 
 
 @cache
@@ -47,7 +47,7 @@ _TELLING_WORDS, _NO_PERSON = (WordList(words("name_parts")[name]) for name in ("
 
 @trigger(f"[{_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=(CHINESE, SEPARATED))
 def parts(text: str) -> list[Span]:
-    """Return names of two to four parts of sounds with dots, dashes or blanks between them."""
+    """Return names of two to four transcribed parts with dots, dashes or spaces between them."""
     text = fold(text)
     return in_order(
         (extent for match in _RUN.finditer(text) for extent in _names(text, *match.span())), "name", "name_parts"
@@ -55,7 +55,7 @@ def parts(text: str) -> list[Span]:
 
 
 def _names(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the names in a stretch of runs with separators between them."""
+    """Yield (start, end) of the names in `text[low:high]`, which consists of runs of characters with separators."""
     cuts = [(cut.start(), cut.end()) for cut in _CUT.finditer(text, low, high)]
     ends = [low, *(edge for cut in cuts for edge in cut), high]
     runs = list(zip(ends[::2], ends[1::2], strict=True))
@@ -71,7 +71,7 @@ def _names(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
 
 
 def _heaviest_name(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None:
-    """Return (start, end, number of runs) of the heaviest name that begins in the first run."""
+    """Return (start, end, number of runs) of the name with the highest weight that begins in the first run."""
     best: tuple[float, int, int, int] | None = None
     for count, inner, strong in _lengths(text, runs):
         last = runs[count - 1]
@@ -85,7 +85,7 @@ def _heaviest_name(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, in
 
 
 def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, float, bool]]:
-    """Yield (number of runs, weight between the first and the last one, whether all signs are dots)."""
+    """Yield (number of runs, weight between first and last run, whether all separators are dots) of possible names."""
     inner, strong = 0.0, True
     for count in range(2, len(runs) + 1):
         previous, last = runs[count - 2], runs[count - 1]
@@ -99,7 +99,10 @@ def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, floa
 
 
 def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float) -> bool:
-    """Return whether parts without a dot are a name: one is typical, or none contains a word."""
+    """Return whether parts with this total weight are a name although no dot separates them.
+
+    A part is typical, or a sign separates them and length and weight suffice; a first word of `alone` needs weight.
+    """
     pieces = text[slice(*head)], text[slice(*tail)]
     if pieces[0] in words("name_parts")["alone"]:
         return total >= _ALONE_BAR
@@ -114,7 +117,7 @@ def _is_typical(piece: str) -> bool:
 
 
 def _before_thing(text: str, end: int) -> bool:
-    """Return whether the following word makes it an institution, a sign, a test or a medicine: 约翰·霍普金斯医院."""
+    """Return whether the next word makes the name an institution, a sign, a test or a medicine: 约翰·霍普金斯医院."""
     stop = end
     while stop < min(len(text), end + _LONGEST) and text[stop] in _sounds():
         stop += 1
@@ -126,7 +129,7 @@ def _before_thing(text: str, end: int) -> bool:
 
 
 def _heads(text: str, low: int, high: int) -> Iterator[tuple[int, float]]:
-    """Yield (start, gain over words) of every possible first part."""
+    """Yield (start, gain over ordinary words) of every possible first part."""
     run_start = run_at(text, high - 1)[0]
     ways = lattice(text[run_start:high])
     for start in range(high - 1, max(low, high - _LONGEST) - 1, -1):
@@ -154,7 +157,7 @@ def _middle_gain(text: str, low: int, high: int) -> float | None:
 
 
 def _part_weight(piece: str) -> float:
-    """Return the weight of a part: a typical beginning counts as one word, every other character by itself."""
+    """Return the weight of a part: a typical word counts once, every other character by itself."""
     weight, position = _PART, 0
     while position < len(piece):
         length = _TELLING_WORDS.after(piece, position)

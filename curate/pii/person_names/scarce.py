@@ -1,4 +1,4 @@
-"""Bare names in free text that a scarce character gives away: 刘燚说, 高祎的片子, without title, label or age."""
+"""Names in free text with a character that is scarce outside names: 刘燚说, 高祎的片子; no title or label needed."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _FIRST = frozenset(surnames())
 
 @trigger(BEFORE_SCARCE, needs=CHINESE)
 def bare(text: str) -> list[Span]:
-    """Return whole names whose given name holds a character that stands in hardly anything else: 孟骁, 曹淏然."""
+    """Return full names whose given name has a character that is scarce outside names: 孟骁, 曹淏然."""
     text = narrow(text)
     return in_order(_name_extents(text), "name", "name_scarce")
 

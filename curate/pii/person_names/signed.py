@@ -1,4 +1,4 @@
-"""Names under a letter: ——王小明, 此致敬礼 王小明, 王小明敬上."""
+"""Signatures: names at the end of a letter (——王小明, 此致敬礼 王小明, 王小明敬上)."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _THANKS = "(?:谢谢|感谢|拜托|多谢|盼复|謝謝)(?:了|啦|医生|大夫
 _LAST = re.compile(rf"(?:\n[ \t]{{0,8}}|{_THANKS}[!！.。,，~ \n]{{1,4}})(?=[{CJK}])")
 _CLOSE = re.compile(r"[ \t]{0,4}[!！.。]?\s{0,6}(?:(?:19|20)?\d\d[-./年]\d{1,2}[-./月]\d{1,2}日?)?\s{0,6}\Z")
 _TAIL = 60
-"""Maximum distance from the end of a name in the last line, perhaps with a date below."""
+"""Maximum number of characters from a name to the end of the text: a date may follow the name."""
 _SEEN = rf"[{surnames()}][{CJK}]{{1,3}}"
 
 
@@ -31,7 +31,7 @@ _TAILED = rf"{_SEEN}{_BLANK}{{0,4}}[!！.．。]?[\s\d年月日./．\u2010-\u201
 @trigger(rf"\n{_BLANK}{{0,8}}{_TAILED}", needs=(CHINESE, "\n"))
 @trigger(rf"[谢謝托复了啦生夫您你][!！.．。,，~\s]{{1,4}}{_TAILED}", needs="[谢謝托盼]")
 def signed(text: str) -> list[Span]:
-    """Return names after a long dash or 敬礼, before 敬上, alone in the last line, or after the last thanks."""
+    """Return signatures: names after a long dash or 敬礼, before 敬上, alone in the last line, after final thanks."""
     return in_order(_name_extents(narrow(text)), "name", "name_signed")
 
 

@@ -1,4 +1,4 @@
-"""Trigger patterns of names in free text: one automaton that rules out most texts."""
+"""Trigger patterns of names in free text, which exclude most texts by one automaton."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from curate.pii.person_names.lexicon import CJK, known, titles
 from curate.pii.words import either
 
 LEADS = 3.5
-"""Minimum weight of a preceding word after which any word may follow a nickname."""
+"""Minimum weight of a preceding word that permits any word after a nickname."""
 _CLASSES = tuple("为為系是名")
 _FRONT, _BEHIND = groups("front"), groups("behind")
 CUE_WORDS = [word for group in ("label", "kin", "role") for word in _FRONT[group] if word not in _CLASSES]
@@ -15,7 +15,7 @@ TITLE_WORDS = [word for group in ("title", "short", "family") for word in _BEHIN
 
 
 def _class(characters: Iterable[str]) -> str:
-    """Return a character class with ranges, which keeps the automaton small."""
+    """Return a character class with ranges, so that the automaton stays small."""
     codes = sorted(set(map(ord, characters)))
     ranges: list[list[int]] = []
     for code in codes:
@@ -29,10 +29,10 @@ def _class(characters: Iterable[str]) -> str:
 _FIRST = {*known().usual, *characters("rare"), *(word[0] for word in known().compounds)}
 _SURNAME = f"[{_class(_FIRST)}]"
 _EVERYDAY = known().rare - _FIRST
-"""Surnames that are everyday characters, accepted only at the start of a clause or after a leading word."""
+"""Surnames that are everyday characters; accepted only at the start of a clause or after a leading word."""
 _NONE = never()
 GIVEN = f"[\u3400-\u4dbf{_class(letter for letter in map(chr, range(0x4E00, 0xA000)) if letter not in _NONE)}]"
-"""A possible character of a given name; narrower than any character, for fewer candidates."""
+"""A possible character of a given name; excludes characters that no name has, for fewer candidates."""
 _BLANK = "[ \u00a0\u3000]?"
 _LASTS = _class("".join(word[-1] for group in _FRONT.values() for word in group))
 _FIRSTS = _class("".join(word[0] for group in _BEHIND.values() for word in group))
@@ -40,7 +40,7 @@ _FREE, _ENDED = f"(?:^|[^{CJK}]|[{_LASTS}])", f"(?:$|[^{CJK}]|[{_FIRSTS}])"
 _SIGNS = '[\\s:：,，、(（)）\\["“@＠]{0,3}'
 
 OFTEN = ("患者", "病人", "就是", "医生", "麻醉")
-"""Frequent sentence beginnings, after which only the surest surnames are searched without a sign."""
+"""Frequent beginnings of sentences; after them, without a sign, only the surest surnames are searched."""
 _SURE = f"[{_class(known().sure)}]"
 LED = (
     f"{either(word for word in CUE_WORDS if word not in OFTEN)}{_SIGNS}{_SURNAME}{GIVEN}"
@@ -51,7 +51,7 @@ AFTER_KIN = f"(?:{either(LISTS['called'])}|[{_class(''.join(LISTS['homely']))}]{
 DOUBLED = f"{either(_FRONT['kin'])}{_SIGNS}{either(LISTS['doubled'])}"
 GIVEN_ALONE = f"{either(KIN_WORDS)}{AFTER_KIN}"
 LED_OR_KIN = f"{LED}|{DOUBLED}|{GIVEN_ALONE}"
-"""Common trigger of these three, in one scan."""
+"""Trigger of all three patterns, searched in one scan."""
 
 SCARCE = f"[{_class(scarce())}]"
 BEFORE_SCARCE = f"{_SURNAME}{GIVEN}?{SCARCE}"
@@ -65,7 +65,7 @@ BEFORE_TITLE = (
     f"|{_SURE}(?:[{CJK}]{_ALONE}|{either(titles('one'))})"
     f"|{_LIKELY}{either(_BEHIND['short'])}|{_SURNAME}[{characters('kindred')}]"
 )
-"""Narrower than `ANY_TITLE`, the faster scan that it requires."""
+"""Narrower than `ANY_TITLE`, the faster scan that must match first."""
 EVERYDAY_BEFORE_TITLE = f"{_FREE}[{_class(_EVERYDAY)}]{GIVEN}{{0,3}}{_BLANK}{_EVERY}"
 
 _SEX = r"[男女](?:[\s,，、;；|/(（。.0-9０-９]|$)"
@@ -79,4 +79,4 @@ _NICK = f"(?:[小老][{_class(known().usual | set(characters('rare')))}]|[小阿
 NICK = f'{_FREE}{_NICK}{_ENDED}|[{_STRONG}][\\s:：,，、(（@＠"“]{{0,3}}{_NICK}'
 SEPARATOR = "[ \u00a0\u3000]?[·•・‧∙･⋅˙●ㆍ.．=＝_＿ \u2010-\u2015\u2212\uff0d\u00a0\u3000-][ \u00a0\u3000]?"
 SEPARATED = f"[{CJK}]{SEPARATOR}[{CJK}]"
-"""Two Chinese characters with a blank or another separator between them."""
+"""Two Chinese characters with a space or another separator between them."""

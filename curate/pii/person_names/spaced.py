@@ -1,4 +1,4 @@
-"""Spaced names in free text: 张 小明 with a blank of any kind, weighed against 白 细胞 and 高 血压."""
+"""Spaced names in free text: 张 小明 with any white space, weighed against words such as 白 细胞 and 高 血压."""
 
 import re
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ _GIVEN = rf"[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]"
 _SPACED = re.compile(rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>{_GIVEN}))")
 _BAR = 3.5
 _ALONE = 3.0
-"""Weight of a surname between a boundary and a blank, which is rarely a word."""
+"""Weight of a surname between a boundary and a space, where a single character is rarely a word."""
 _INSIDE = 4.0
-"""Penalty of a surname that is the end of a word: 麻醉医师 雷崟."""
+"""Penalty of a surname that ends a word, as in 麻醉医师 雷崟."""
 _SPREAD = 4.0
-"""Penalty if all characters are separated by blanks, as tables and headings are."""
+"""Penalty if all characters are separated by spaces, as in tables and headings."""
 
 
 @trigger(f"[{surnames()}][ \u00a0\u2007\u202f\u3000]{{1,3}}[{CJK}]", needs=(CHINESE, SEPARATED))
 def spaced(text: str) -> list[Span]:
-    """Return names with a blank behind the surname and a given name of two characters."""
+    """Return names with a space after the surname and a given name of two characters."""
     text = narrow(text)
     return in_order(_name_extents(text), "name", "name_spaced")
 

@@ -1,4 +1,4 @@
-"""Names marked by a title or an introduction: Dr. Smith, 我叫Linda, 王医生, 张三主任医师, 老王."""
+"""Names with a title or an introduction: Dr. Smith, 我叫Linda, 王医生, 张三主任医师, 老王."""
 
 import re
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ _TITLED = re.compile(rf"(?<![A-Za-z0-9.-])({_NAME}) ?(?={_TITLES})")
     needs=TWO_SIGNS,
 )
 def latin(text: str) -> list[Span]:
-    """Return names in Latin letters after My name is, 我叫, Dr., Name:, and before 医生, 女士 and the like."""
+    """Return Latin names after cues such as My name is, 我叫, Dr. and Name:, before titles such as 医生, 女士."""
     return in_order(_name_extents(narrow(text)), "name", "name_latin")
 
 
@@ -92,7 +92,7 @@ _KIN = frozenset(titles("kin"))
 _ONE = frozenset(titles("one"))
 _FIRST = frozenset(surnames())
 _SPLITS = ((2, 2), (2, 1), (2, 0), (1, 2), (1, 1), (1, 0))
-"""Lengths of surname and given name, in the order in which they are tried."""
+"""Lengths of surname and given name, in the order of the attempts."""
 _LEADERS, _CALLS = WordList(lists()["leaders"]), WordList(lists()["calls"])
 _PLAIN_COMPOUNDS = frozenset(lists()["compounds.plain"])
 _GREETED = re.compile(r"[,，、!！ ]{0,2}(?:您好|你好|好[,，!！。]|[:：])")
@@ -102,7 +102,7 @@ _FAMILIAR = re.compile(rf"[小老](?=[{CJK}])")
 
 @trigger(BEFORE_TITLE, needs=(CHINESE, ANY_TITLE))
 def titled(text: str) -> list[Span]:
-    """Return names before a title, without it: 王医生, 欧阳教授, 王小明同学; surnames that are words need a context."""
+    """Return names before a title, without it: 王医生, 欧阳教授, 王小明同学; surnames that are words need context."""
     text = narrow(text)
     spans: list[Span] = []
     for match in _TITLE.finditer(text):
@@ -142,7 +142,10 @@ def _is_full_name(text: str, start: int, surname: int, end: int) -> bool:
 
 
 def _is_given_name(text: str, start: int, middle: int, end: int) -> bool:
-    """Return whether `middle` to `end` is a given name; after a sure surname with evidence, any single character is."""
+    """Return whether `middle` to `end` is a given name.
+
+    After a sure surname with evidence, any single character is one.
+    """
     given_name = text[middle:end]
     if common(given_name):
         return True
@@ -161,7 +164,7 @@ def _has_lead(text: str, start: int) -> bool:
 
 
 def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
-    """Return whether title and context support that a possible surname, or full name, is one."""
+    """Return whether title and context indicate that a possible surname, or full name, is a name."""
     alone = end == start + surname
     after = end + len(title)
     if alone and title in _KIN:
@@ -185,7 +188,7 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
 
 @trigger(rf"[小老][{''.join(sorted(known().sure))}]")
 def familiar(text: str) -> list[Span]:
-    """Return names such as 老王 and 小张 after a boundary, and before a boundary or a word such as 说."""
+    """Return names such as 老王 and 小张 between a boundary and a boundary or a word such as 说."""
     text = narrow(text)
     return [
         Span(match.start(), match.start() + 2, "name", "name_familiar")

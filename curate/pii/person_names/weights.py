@@ -1,7 +1,7 @@
-"""Weights of names in free text: their characters against ordinary words, and their context.
+"""Weights of candidate names in free text: of their characters against ordinary words, and of their context.
 
-A candidate's weight is its gain over the best segmentation into words (`name_lattice`) plus the evidence around it
-(`name_evidence`): labels, kinship words, titles, verbs, sex and age, signs, the ends of the text.
+A candidate's weight is its gain over the best segmentation into words (`lattice`) plus the evidence of its context
+(`evidence`): labels, kinship words, titles, verbs, sex and age, signs, and boundaries of the text.
 """
 
 import re
@@ -32,18 +32,18 @@ from curate.pii.spans import in_order
 from curate.pii.words import one_of
 
 NAME = -6.0
-"""Log probability of a name where a word might be."""
+"""Log probability of a name in place of a word."""
 SURNAME = {"sure": -3.5, "plain": -5.0, "doubtful": -7.0, "rare": -8.5}
 _GIVEN, _ODD = -6.3, -9.0
-"""Log weights of a given name's character: a listed one, and any other."""
+"""Log weights of a character of a given name: listed, and unlisted."""
 _SINGLE = -1.0
-"""Penalty of one-character given names, which are rarer than those of two."""
+"""Penalty of one-character given names, which are rarer than two-character ones."""
 _ASKED = 6.0
-"""Minimum evidence before a candidate that is also a word or a public person; sex or age after it also suffices."""
+"""Minimum evidence before a candidate that is also a word or a public person; sex or age after it suffices as well."""
 _FULL_LEAST = -6.0
-"""Minimum gain of a full name; below it no context outweighs the words."""
+"""Minimum gain of a full name; context cannot compensate for less."""
 _SPAN, _CHUNK = 16, 32
-"""Characters on either side, and length, of the stretches that are segmented."""
+"""Numbers of characters of a segmented stretch: on each side of a position, and in total."""
 _RUN = re.compile(f"[{CJK}]+")
 EDGE = 2.5
 """Weight of the start or end of a clause."""
@@ -51,18 +51,18 @@ SEX_AGE = re.compile(
     r"[\s,，、;；:：/|(（]{0,3}(?:性别[:：]?)?(?:[男女](?=[\s,，、;；|/(（。.0-9]|$)|[0-9]{1,3} ?(?:周?岁|歲|个?月龄))"
 )
 _SEX_LAST = re.compile(r"[男女][,，、;； ]{0,2}\d")
-"""李芳男45岁: the name ends before its sex."""
+"""Sex directly after a name, as in 李芳男45岁, so that it is not part of the name."""
 _OPEN = re.compile(r"[\s,，、:：;；|/(（)）\[【\"“'‘「『@#*=_-]{1,4}$")
 _SURE_SIGN = re.compile(r"[:：(（@\[【=]")
 CLOSED = re.compile(r"[\s,，、:：;；。.!！?？…~)）\]】\"”'’」』|/\d]|$")
 
 _VERB = 1.5
-"""Weight of a following verb that is in no list."""
+"""Weight of a following verb that is in no word list."""
 _DO = weight("behind.do")
 
 
 class Weights(NamedTuple):
-    """Weights of a candidate."""
+    """Weights of a candidate name: gain over words, evidence before it, evidence after it."""
 
     gain: float
     front: float
@@ -87,7 +87,7 @@ def surname_weight(surname: str) -> float | None:
 
 
 def given_weight(name: str) -> float | None:
-    """Return the weight of a given name; None if it has a character that no name has."""
+    """Return the weight of a given name; None if it has a character that does not occur in names."""
     if not name or not never().isdisjoint(name):
         return None
     return sum(_GIVEN if letter in given() else _unlisted_weight(letter) for letter in name) + _SINGLE * (
@@ -97,7 +97,7 @@ def given_weight(name: str) -> float | None:
 
 @lru_cache(maxsize=4096)
 def _unlisted_weight(letter: str) -> float:
-    """Return the weight of an unlisted character; rare ones (level 2 and beyond) occur mostly in names."""
+    """Return the weight of an unlisted character; characters beyond GB 2312 level 1 occur mostly in names."""
     try:
         first = letter.encode("gb2312")[0]
     except UnicodeEncodeError:
@@ -113,7 +113,10 @@ def _runs(text: str) -> tuple[list[int], list[int]]:
 
 
 def run_at(text: str, position: int) -> tuple[int, int]:
-    """Return the run of Chinese characters at or right before a position; of a long run a stretch around it."""
+    """Return (start, end) of the run of Chinese characters at or directly before a position.
+
+    Of a long run, only a stretch around the position is returned.
+    """
     starts, ends = _runs(text)
     index = bisect_right(starts, position) - 1
     if index < 0 or position > ends[index]:
@@ -123,13 +126,13 @@ def run_at(text: str, position: int) -> tuple[int, int]:
 
 
 def gain(text: str, start: int, end: int, weight: float) -> float:
-    """Return the gain over the best segmentation if a name with this weight spans `start` to `end`."""
+    """Return the gain of a name with this weight from `start` to `end` over the best segmentation into words."""
     low, high = run_at(text, start)
     return lattice(text[low:high]).gain(start - low, end - low, weight)
 
 
 def front(text: str, start: int) -> float:
-    """Return the evidence for a name before `start`: a word, a sign, or the start of the text."""
+    """Return the evidence for a name in the text before `start`: a word, a sign, or the start of the text."""
     signs = _OPEN.search(text, max(0, start - 4), start)
     word_end = signs.start() if signs else start
     length, weight = around().front.before(text, word_end)
@@ -145,7 +148,7 @@ def front(text: str, start: int) -> float:
 
 
 def behind(text: str, end: int) -> float:
-    """Return the evidence for a name after `end`."""
+    """Return the evidence for a name in the text after `end`."""
     if SEX_AGE.match(text, end):
         return 6.0
     closed = CLOSED.match(text, end)
@@ -172,7 +175,7 @@ def _ends(text: str, start: int, end: int) -> bool:
 
 
 def behind_word(text: str, position: int) -> bool:
-    """Return whether a word of two or more characters ends at a position, by the best segmentation."""
+    """Return whether, in the best segmentation, a word of two or more characters ends at a position."""
     low, high = run_at(text, position)
     return position > low and lattice(text[low:high]).behind_word(position - low)
 
@@ -184,7 +187,7 @@ def begins(text: str, start: int, end: int) -> bool:
 
 
 def full(text: str, start: int, end: int) -> Weights | None:
-    """Return the weights of a surname and a given name from `start` to `end`; None if they cannot be a name."""
+    """Return the weights of a full name from `start` to `end`; None if it cannot be a name."""
     best: Weights | None = None
     if _SEX_LAST.match(text, end - 1):
         return None
@@ -209,18 +212,18 @@ def full(text: str, start: int, end: int) -> Weights | None:
 # Names in free text that no single sign vouches for: the name and everything around it are weighed together.
 
 _BARS = {"full": 4.2, "aged": 6.0, "alone": 3.0}
-"""Minimum totals of a full name, of one before sex or age, and of a surname before a title."""
+"""Minimum total weights: of a full name, of one before sex or age, and of a surname before a title."""
 _LEAST, _UNLED_LEAST, _DOUBTFUL_LEAST = -7.5, -4.0, -10.0
-"""Minimum gain of a surname before a title: with evidence before it, without, and for a doubtful surname."""
+"""Minimum gains of a surname before a title: with evidence before it, without evidence, and of a doubtful surname."""
 _LED_LEAST = -7.0
-"""Minimum gain counted after a verb such as 找 and before a person's verb."""
+"""Minimum gain that is assumed after a verb such as 找 and before a verb of a person."""
 _CALLS, _TOWARDS = tuple("找请挂约谢问向跟"), tuple("向和跟同与对")
-"""One-character verbs and prepositions whose object, with a title, is a person."""
+"""One-character verbs and prepositions whose object, if it has a title, is a person."""
 _TITLED, _KINDRED, _SHORT = 6.0, 4.0, 2.5
-"""Weights of a title: a word, 哥 and its like, and other single characters."""
+"""Weights of a title: of two or more characters, of a kinship title such as 哥, and of other single characters."""
 _FIRST = frozenset(surnames())
 _LED = re.compile(f"(?=[{''.join({word[0] for word in (*CUE_WORDS, *OFTEN)})}])(?:{LED})")
-"""The lookahead on first characters saves `re` from trying all words at every position."""
+"""Starts with a lookahead for first characters; without it `re` tries all words at every position."""
 _TITLE = re.compile(rf"(?<=[{CJK}]) ?(?P<title>{one_of(TITLE_WORDS)})")
 _AGED = re.compile(rf"(?<=[{CJK}])(?={SEX_AGE.pattern})")
 
@@ -228,22 +231,22 @@ _AGED = re.compile(rf"(?<=[{CJK}])(?={SEX_AGE.pattern})")
 @trigger(BEFORE_AGE, needs=SEX_OR_YEARS)
 @trigger(LED, needs=(CHINESE, LED_OR_KIN))
 def weighed(text: str) -> list[Span]:
-    """Return whole names behind a label, a family word or a role, and before sex and age: 家属刘翠花, 郑佳怡，6岁."""
+    """Return full names after a label, kinship word or role, and before sex and age: 家属刘翠花, 郑佳怡，6岁."""
     text = narrow(text)
     return in_order([*_led_names(text), *_aged(text)], "name", "name_weighed")
 
 
 @trigger(BEFORE_TITLE, EVERYDAY_BEFORE_TITLE, needs=(CHINESE, ANY_TITLE))
 def called(text: str) -> list[Span]:
-    """Return surnames and names before a title in running text: 今天陈护士, 谢谢向护士; not 应对医生, 全主治."""
+    """Return surnames and full names before a title in running text: 今天陈护士, 谢谢向护士; not 应对医生, 全主治."""
     text = narrow(text)
     return in_order(_titled(text), "name", "name_called")
 
 
 def longest(text: str, start: int, twin: bool = False) -> int | None:
-    """Return the end of the heaviest full name that begins at `start`; None below the bar.
+    """Return the end of the full name with the highest weight that begins at `start`; None below the minimum.
 
-    A `twin` follows right after a name with the same surname.
+    `twin`: the name follows directly after another one with the same surname.
     """
     best, most = None, _BARS["full"] - 4 * twin
     for end in range(start + 2, min(start + 5, len(text) + 1)):
@@ -309,7 +312,7 @@ def _before_title(text: str, end: int, title: str, after: int) -> int | None:
 def _surname_weight_before_title(
     text: str, start: int, end: int, weight: float, title: str, after: int
 ) -> float | None:
-    """Return the weight of a surname alone before a title; None below the bar."""
+    """Return the total weight of a surname alone before a title; None below the minimum."""
     leading, follows = front(text, start), behind(text, after)
     if not _stands(text, start, end, title, after, (weight, leading, follows)):
         return None
@@ -327,7 +330,7 @@ def _surname_weight_before_title(
 
 
 def _titles_say(title: str) -> tuple[float, float]:
-    """Return (weight of a title, additional weight that a surname before it must reach)."""
+    """Return (weight of a title, additional minimum weight of a surname before it)."""
     if title not in around().short:
         return _TITLED, 0.0
     return (_KINDRED, 0.0) if title in characters("kindred") else (_SHORT, 1.0)
@@ -340,7 +343,7 @@ def _led_in(text: str, start: int) -> bool:
 
 
 def _stands(text: str, start: int, end: int, title: str, after: int, evidence: tuple[float, float, float]) -> bool:
-    """Return whether the context permits a surname alone before a title, regardless of its weight."""
+    """Return whether the context permits a surname alone before a title, regardless of the total weight."""
     weight, leading, follows = evidence
     surname, doubtful, short = text[start:end], weight <= SURNAME["doubtful"], title in around().short
     if leading <= 0 and (doubtful or follows <= 0 or not behind_word(text, start)):

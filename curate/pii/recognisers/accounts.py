@@ -1,8 +1,9 @@
-"""Accounts on the internet: WeChat ids, QQ numbers, page addresses and handles that identify a person.
+"""Internet accounts: WeChat ids, QQ numbers, and page addresses and handles that identify a person.
 
 A WeChat id has 6 to 20 letters, digits, - and _ and starts with a letter; a QQ number has 5 to 11 digits and does not
-start with 0 (both as issued by Tencent). Without a word near them neither can be distinguished from other codes, so
-they are only found next to one. Page addresses follow RFC 3986; those that identify no person are not masked.
+start with 0 (both as issued by Tencent). Without a word for them nearby, neither can be distinguished from other codes,
+so they are only found next to such a word. Page addresses follow RFC 3986; those that identify no person are not
+masked.
 """
 
 import re
@@ -19,17 +20,17 @@ _FLAGS = re.ASCII | re.IGNORECASE
 _END = r"(?![A-Za-z0-9_-])"
 _OTHER = "(?:QQ|电话|手机|微信|VX|電話|手機)号?"
 _ALSO = rf"(?:[{SPACE}]?[/&、和或及与跟]?[{SPACE}]?{_OTHER})?(?:[{SPACE}]?(?:同号|同號|号码|账号|帐号|[号號名]|ID))?"
-"""After the word: 微信/QQ同号, 微信和电话."""
+"""Text after a word for WeChat or QQ that names a further account: 微信/QQ同号, 微信和电话."""
 _SAYS = r"[:：=→>~～]|--?|是|为|為|(?<=\s)is(?=\s)|就是|加|搜|搜索|[(（【“\"']"
 _LINK = rf"[{SPACE}]{{0,2}}(?:{_SAYS})?[:：]?[{SPACE}]{{0,2}}[(（【「『“\"']?"
 _CLOSED = "[:：=→>~]|--|是|为|為|号|號|ID|加|搜"
-"""Signs that an id follows, so that plain letters count as one."""
+"""Signs that announce an id; after them, plain letters count as one."""
 _NAME = r"[A-Za-z][-_A-Za-z0-9]{5,19}"
 _QQ_NUMBER = r"[1-9](?:[0-9]{4,10}|[0-9]{2,3}[ -][0-9]{3,4}(?:[ -][0-9]{3,4})?|(?:[ -][0-9]){4,10})"
 _NUMBER_END = r"(?![0-9A-Za-z_]|[.][0-9])"
 
 _V = r"(?<![^我的是有，。；,;！!、\s])"
-"""Lookbehind of a single v that means WeChat; 维生素V does not."""
+"""Lookbehind of a single v for WeChat; it excludes 维生素V."""
 _WECHAT_WORD = rf"(?P<word>(?:{any_of(_WORDS['wechat'])}){_ALSO}|{_V}[vV](?=[{SPACE}]?[:：]))"
 _WECHAT = re.compile(rf"{_WECHAT_WORD}(?P<link>{_LINK})(?P<id>{_NAME}{_END}|[1-9][0-9]{{5,10}}{_NUMBER_END})", _FLAGS)
 _WECHAT_BEHIND = re.compile(
@@ -40,7 +41,7 @@ _QQ_WORD = (
     rf"(?P<word>(?:{any_of(_WORDS['qq'])}){_ALSO}|(?:(?<![A-Za-z0-9])Q|扣)(?=[{SPACE}]?[:：])"
     r"|(?<![^+➕\u4e00-\u9fff])(?:Q|扣)(?=[1-9][0-9]{7}))"
 )
-"""A single Q or 扣 means QQ if a colon or eight digits follow."""
+"""Pattern of words for QQ; a single Q or 扣 means QQ only before a colon or eight digits."""
 _QQ = re.compile(rf"{_QQ_WORD}(?P<link>{_LINK})(?P<id>{_QQ_NUMBER}){_NUMBER_END}", _FLAGS)
 _QQ_BEHIND = re.compile(
     rf"(?<![0-9.])(?P<id>[1-9][0-9]{{4,10}})(?:@qq(?![.A-Za-z0-9])|[{SPACE}]?(?:是我的?|[(（])[{SPACE}]?(?:QQ|扣扣))",
@@ -75,7 +76,7 @@ _SHORT = re.compile(
     r"(?<![A-Za-z0-9])(?:ig|ins|fb|tg) ?[:：] ?(?P<id>(?=[A-Za-z0-9_.]{0,28}[_.]|@)@?[A-Za-z][A-Za-z0-9_.]{3,29})",
     _FLAGS,
 )
-"""IG: amy_lin90; without @ or _ it could be the laboratory value TG or IG."""
+"""Handles after a short form such as `IG: amy_lin90`; without @ or _, TG or IG may be a laboratory value."""
 _HOME = re.compile(
     rf"(?!www\.)[a-z0-9-]{{4,63}}\.(?:{'|'.join(map(re.escape, _WORDS['homes']))})(?=[:/?]|$)", re.IGNORECASE
 )
@@ -83,9 +84,9 @@ _HOME = re.compile(
 
 @trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVｖＶ][^\n]?[:：]", needs=TWO_SIGNS)
 def wechat(text: str) -> list[Span]:
-    """Return WeChat ids next to a word for WeChat, and `wxid_...` without one; none next to a word for organisations.
+    """Return WeChat ids after a word for WeChat, and `wxid_...` anywhere; none after a word for organisations.
 
-    Digits count as well, since many ids are QQ numbers; a mobile number is left to the recogniser of telephones.
+    Digits count as well, because many ids are QQ numbers; mobile numbers are left to the recogniser `mobile`.
     """
     narrowed = narrow(text)
     hits = [match for match in _WECHAT.finditer(narrowed) if _is_id(match)]
@@ -118,7 +119,7 @@ def _marked(name: str) -> bool:
 
 
 def _is_number(match: re.Match[str]) -> bool:
-    """Return whether digits are an account: not a count of people or money and, without a separator, not a date."""
+    """Return whether digits are an account: no count of people or money and, without a separator, no date."""
     if counted(match.string, *match.span("id")):
         return False
     return bool(match["link"].strip()) or not _DATE.fullmatch(match["id"])
@@ -126,7 +127,7 @@ def _is_number(match: re.Match[str]) -> bool:
 
 @trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣](?:[^\n]?[:：]|{DIGIT}{{8}})", needs=THREE_DIGITS)
 def qq(text: str) -> list[Span]:
-    """Return QQ numbers of persons and groups next to a word for QQ, also if written in numerals of another script."""
+    """Return QQ numbers of persons and groups next to a word for QQ, also in numerals of another script."""
     plain = digits(text)
     hits = [match for match in _QQ.finditer(plain) if _is_number(match) and not named(plain, match.start())]
     hits += _QQ_BEHIND.finditer(plain)
@@ -139,7 +140,7 @@ def qq(text: str) -> list[Span]:
     needs=TWO_SIGNS,
 )
 def url(text: str) -> list[Span]:
-    """Return addresses of pages that name a person: a member's page, a parameter, a login; and handles of members."""
+    """Return page addresses that identify a person (member's page, parameter, login), and handles of members."""
     narrowed = narrow(text)
     extents = list(_pages(narrowed))
     extents += [match.span("id") for match in _SHORT.finditer(narrowed)]

@@ -1,7 +1,7 @@
-"""Postal addresses, and directions from a crossing to a house: `中山路与人民路交叉口往东200米路北`.
+"""Postal addresses, including directions from a crossing to a house: `中山路与人民路交叉口往东200米路北`.
 
-A crossing is one or more roads and a word for a crossing. A way consists of directions, distances and sides of the
-road. Both are parts of an address in any context.
+A crossing consists of one or more roads and a word for a crossing. A way consists of directions, distances and sides of
+the road. Both are parts of an address in any context.
 """
 
 import re
@@ -43,7 +43,7 @@ _CROSSED = (
     "|交界(?:处|口)?|交接处|[交相]口|相交处?|[路街道]口|[三岔][岔叉]?口"
     "|(?:大?转盘|环岛|红绿灯|立交桥?)(?:路口|处)?|(?<=[路街道巷])口|[拐转]角处?)"
 )
-"""Words for a crossing after its roads."""
+"""Words for a crossing, after the names of its roads."""
 CROSSED_WRITTEN = (
     "交[叉汇匯会會口界接]|相[交口]|[路街巷道]口|岔口"
     "|[路街巷道](?:的?[大小]?[十丁T三]字|[拐转轉]角|[环環][岛島]|大?[转轉][盘盤]|[红紅][绿綠]|立交)"
@@ -98,7 +98,7 @@ _BESIDE = re.compile(
 
 
 _ALONE_NONE = re.compile("[盘岛灯桥处]\\Z|桥[路街道]?口|村口|立交|红绿灯")
-"""Endings that are not a crossing with only one road."""
+"""Endings that do not denote a crossing if only one road precedes them."""
 _no_road = compiled(lambda: one_of(words("places")["no_roads"]))
 
 
@@ -121,7 +121,7 @@ _joined_road = compiled(lambda: rf"{_road()}[与和同跟及]\Z")
 
 
 def behind_leads(text: str, start: int, end: int) -> int:
-    """Return the start of the first road's name, after words that occur in no name (`诊所新址`)."""
+    """Return the start of the first road's name at a crossing, after words that occur in no name (`诊所新址`)."""
     while other_road := _other_road().search(text, max(0, start - 12), start):
         start = other_road.start()
     if number := re.search("[A-Za-z]?[0-9]{2,4}\\Z", text[max(0, start - 5) : start]):
@@ -147,13 +147,13 @@ def crossing(text: str, start: int) -> int | None:
 
 
 def way(text: str, start: int) -> int | None:
-    """Return the end of the directions (a way) that begin at `start`; None if there are none."""
+    """Return the end of the directions that begin at `start` (`往东200米路北`); None if there are none."""
     match = _way().match(text, start)
     return match.end() if match else None
 
 
 def beside(text: str, start: int) -> int | None:
-    """Return the end of words such as "opposite" and "next to" (`对面`); None if there are none."""
+    """Return the end of a word for a position at `start`, such as "opposite" (`对面`); None if there is none."""
     match = _BESIDE.match(text, start)
     return match.end() if match else None
 
@@ -162,7 +162,7 @@ _estate = compiled(lambda: f"{NAME}{{2,8}}?(?= ?{door()}|[0-9]{{1,3}}-[0-9])")
 
 
 def estate(text: str, start: int) -> int | None:
-    """Return the end of a name at `start` with a house or door number after it (`万达B座`); None if there is none."""
+    """Return the end of a name at `start` that a house or door number follows (`万达B座`); None if there is none."""
     match = _estate().match(text, start)
     return match.end() if match and not no_place().match(match[0]) else None
 
@@ -177,7 +177,7 @@ DASHED = re.compile("[0-9]{1,3}-[0-9]")
 
 
 def last_place(text: str, start: int) -> int | None:
-    """Return the end of a shop or the like right after a way (`东北角广场`); None if there is none."""
+    """Return the end of a shop's or similar name directly after directions (`东北角广场`); None if there is none."""
     match = _last_place().match(text, start)
     return match.end() if match else None
 
@@ -195,9 +195,9 @@ class _Part(NamedTuple):
     rank: int
     known: bool
     firm: bool
-    """Whether its last word names its type: `上海市`, not `上海`."""
+    """Whether the part ends in a word for its type: `上海市`, not `上海`."""
     led: bool = False
-    """Whether it is a crossing with a way from it."""
+    """Whether the part is a crossing followed by directions."""
 
 
 _DIGIT = "[0-9０-９一二三四五六七八九十百零〇两兩]"
@@ -212,7 +212,10 @@ _HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
 
 
 def _hints(many: str, district: str) -> dict[str, str | tuple[str, ...]]:
-    """Return trigger -> triggers it needs; every address has one. `many` is the quantifier of characters in between."""
+    """Return trigger -> triggers that it needs; every address matches one.
+
+    `many` is the quantifier of the characters between the words of an address.
+    """
     inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{RAW_DASH})"
     number = rf"{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{inside}{many}"
     upper = rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{RAW_DASH}){many}"
@@ -232,16 +235,19 @@ def _hints(many: str, district: str) -> dict[str, str | tuple[str, ...]]:
 
 
 _ESTATE_ENDS = one_character("区寓期" + "".join(word[-1] for name in _ESTATES for word in words("places")[name]))
-"""Last characters of estates; a bare number with dashes is a door only after an estate or another door."""
+"""Last characters of estates; a bare number with dashes is a door number only after an estate or another door."""
 _DISTRICTS = words("places")["districts"]
 _LIKE_DISTRICTS = "".join(one_character(name[index] for name in _DISTRICTS) for index in (0, 1))
-"""Two characters with which a district may begin, a small automaton."""
+"""Pattern of the first two characters of districts, a small automaton."""
 _FIRST_LOOK = re.compile("|".join(_hints("{0,18}", f"(?={_LIKE_DISTRICTS}){written(_DISTRICTS)}")))
-"""Bounded, since `re` would scan a long line again from every position; `regex` is fast only without bounds."""
+"""Pattern with bounded quantifiers of the hints of an address.
+
+With unbounded ones, `re` would scan a long line again from every position; `regex` is fast only with unbounded ones.
+"""
 
 
 def address(text: str) -> list[Span]:
-    """Return addresses from a town, road, village or estate on; a county or district too behind `家住` and the like."""
+    """Return addresses that are specific to a town, road, village or estate at least, or to a county after `家住`."""
     if not _FIRST_LOOK.search(text):
         return []
     return in_order(_addresses(fold(text)), "address", "address")
@@ -321,7 +327,10 @@ def _read(text: str, position: int) -> list[_Part]:
 
 
 def _crossing_part(text: str, start: int, rank: int) -> _Part | None:
-    """Return the crossing at `start` with the way from it, or a way from a road or village at `start`; else None."""
+    """Return the address part at `start` that is a crossing or directions; None without one.
+
+    Directions may follow a crossing, a road or a village.
+    """
     cross = crossing(text, start) if rank <= PLACE else None
     if cross is None and rank not in (TOWN, PLACE):
         return None
@@ -348,7 +357,7 @@ def _crossing_part(text: str, start: int, rank: int) -> _Part | None:
 
 
 def _next(text: str, start: int, rank: int) -> _Part | None:
-    """Return the part of an address at `start`: a known place, a door, else the one that ends first."""
+    """Return the next part of an address at `start`: a known place or a door, else the part that ends first."""
     candidates: list[_Part] = []
     for shape in shapes():
         match = shape.pattern.match(text, start) if _follows(shape, rank) else None
@@ -369,7 +378,7 @@ def _next(text: str, start: int, rank: int) -> _Part | None:
 
 
 def _follows(shape: Shape, rank: int) -> bool:
-    """Return whether a part may follow one of this rank: never a larger one, and a door only after a house."""
+    """Return whether a part may follow one of this rank: never a larger part, and a door only after a house."""
     if shape.rank == DOOR:
         return rank >= (ESTATE if shape.pattern.pattern == BARE else TOWN)
     if rank == DOOR:

@@ -1,4 +1,4 @@
-"""Bank card numbers: 13 to 19 digits of a known issuer with the check digit of Luhn (ISO/IEC 7812-1)."""
+"""Bank card numbers: 13 to 19 digits of a known issuer with a valid Luhn check digit (ISO/IEC 7812-1)."""
 
 import re
 from collections.abc import Iterator
@@ -31,15 +31,15 @@ _DOUBLED = str.maketrans("0123456789", "0246813579")
 def bank_card(text: str) -> list[Span]:
     """Return bank card numbers: of a known issuer, with the right check digit, in one piece or in groups.
 
-    After a word such as 银行卡 any number of that length, unless it is a resident number. A number that starts with 0
-    is not a card's; one right after the word for another number (订单号) stays.
+    After a word such as 银行卡, any number of that length except resident numbers. None starts with 0; a number
+    directly after a word for another number (订单号) is excluded.
     """
     extents = [*_bare(text), *_after_word(text, _NAMED, 13), *_after_word(text, _WIDE, 16)]
     return apart(Span(start, end, "bank_card", "bank_card") for start, end in extents)
 
 
 def luhn(digits: str) -> bool:
-    """Check the Luhn digit: with every second digit from the right doubled, the sum of digits ends in 0."""
+    """Return whether the Luhn check holds: with every second digit from the right doubled, the digit sum ends in 0."""
     doubled = digits[-2::-2].translate(_DOUBLED)
     return sum(map(int, digits[-1::-2] + doubled)) % 10 == 0
 
@@ -64,13 +64,13 @@ def _after_word(text: str, pattern: re.Pattern[str], least: int) -> Iterator[tup
 
 
 def _lengths(number: str) -> Iterator[str]:
-    """Yield a number with and without its last group, which may be another number."""
+    """Yield a number with and without its last group, which may belong to another number."""
     yield number
     yield _LAST_GROUP.sub("", number)
 
 
 def _doubt(number: str) -> int:
-    """Return 0 for the usual card length of China, 1 for another valid number, else 2."""
+    """Return 0 for the usual length of Chinese cards, 1 for another number of a known issuer, else 2."""
     digits = _digits(number)
     return 0 if len(digits) == 19 and _ISSUED.fullmatch(digits) else 1 + (not _issued(number))
 

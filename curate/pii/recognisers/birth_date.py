@@ -1,4 +1,4 @@
-"""Dates of birth: a date with a month that a word next to it calls one. A year or an age alone stays."""
+"""Dates of birth: dates with a month, next to a word for birth. A year or an age alone is not masked."""
 
 import re
 

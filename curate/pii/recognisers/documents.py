@@ -1,4 +1,4 @@
-"""Numbers of passports, travel permits, identity cards of Hong Kong, Macao and Taiwan, and of social security."""
+"""Numbers of passports, travel permits, social security, and identity cards of Hong Kong, Macao and Taiwan."""
 
 import re
 
@@ -36,7 +36,7 @@ _TAIWAN = re.compile(rf"{_FREE}(?P<value>[A-Z][1289A-D][0-9]{{8}}){WORD_ENDED}")
 _NAMED_TAIWAN = labelled(_LISTS["taiwan"], rf"[A-Za-z][1289A-Da-d][0-9]{{8}}{WORD_ENDED}")
 _TAIWAN_NEAR = re.compile("|".join(_LISTS["taiwan_near"]))
 _TAIWAN_LETTERS = "ABCDEFGHJKLMNPQRSTUVXYWZIO"
-"""The letter at index n stands for the number 10 + n."""
+"""Letters in the order of their values: the letter at index n represents the number 10 + n."""
 _SOCIAL = labelled(_LISTS["social_security"], rf"(?!{_DAY}(?![0-9])){CODE}(?![{SPACE}]?[元万人块年])")
 
 _RAW = "[A-Za-zＡ-Ｚａ-ｚ]"
@@ -44,7 +44,7 @@ _RAW = "[A-Za-zＡ-Ｚａ-ｚ]"
 
 @trigger(loosely(_LISTS["passport"]), r"[EＥ](?:[A-NＡ-Ｎ]|\d)\d{7}", needs=TWO_SIGNS)
 def passport(text: str) -> list[Span]:
-    """Return passport numbers: after 护照 or passport those of any country, elsewhere those of China with E."""
+    """Return passport numbers: of any country after 护照 or passport; elsewhere Chinese ones with E."""
     bare = (
         Span(*match.span(), "passport", "passport")
         for match in _BARE_PASSPORT.finditer(narrow(text))
@@ -61,24 +61,24 @@ def permit(text: str) -> list[Span]:
 
 @trigger(rf"{_RAW}\d{{6}}", needs=THREE_DIGITS)
 def hong_kong_id(text: str) -> list[Span]:
-    """Return Hong Kong identity numbers: A123456(3) with the right check digit, after 身份证 with any."""
+    """Return Hong Kong identity numbers: A123456(3) with the right check digit; after 身份证 with any check digit."""
     bare = (match for match in _HONG_KONG.finditer(narrow(text)) if valid_hong_kong(match["value"]))
     return value_spans([*bare, *_NAMED_HONG_KONG.finditer(narrow(text))], "id_card", "hong_kong_id")
 
 
 @trigger(loosely([*_LISTS["macao"], *_LISTS["any_card"]]), needs=TWO_SIGNS)
 def macao_id(text: str) -> list[Span]:
-    """Return Macao identity numbers: 1234567(8) or 1/234567/8 after 身份证 and its like; they start with 1, 5 or 7."""
+    """Return Macao identity numbers: 1234567(8) or 1/234567/8 after words such as 身份证; they start with 1, 5 or 7."""
     hits = (match for pattern in _MACAO for match in pattern.finditer(narrow(text)))
     return value_spans(hits, "id_card", "macao_id")
 
 
 @trigger(rf"{_RAW}[1289A-Da-d１２８９Ａ-Ｄａ-ｄ]\d{{8}}", needs=THREE_DIGITS)
 def taiwan_id(text: str) -> list[Span]:
-    """Return Taiwan identity numbers: a letter and nine digits after 身份证字号 and its like.
+    """Return Taiwan identity numbers: a letter and nine digits directly after words such as 身份证字号.
 
-    With the right check digit they need such a word only within 20 characters: codes of specimens look the same, and
-    one in ten has that digit.
+    With the right check digit, a word within 20 characters suffices. It is needed, because codes of specimens look the
+    same and one in ten has a matching check digit.
     """
     near = (match for match in _TAIWAN.finditer(narrow(text)) if _of_taiwan(match))
     return value_spans([*near, *_NAMED_TAIWAN.finditer(narrow(text))], "id_card", "taiwan_id")
@@ -87,15 +87,15 @@ def taiwan_id(text: str) -> list[Span]:
 @trigger(loosely(_LISTS["social_security"]), needs=TWO_SIGNS)
 @trigger(loosely(_LISTS["social_security"]), needs=THREE_DIGITS)
 def social_security(text: str) -> list[Span]:
-    """Return numbers of social security, health insurance and housing fund after their names: 6 digits or more."""
+    """Return numbers of social security, health insurance and housing fund after words for them: 6 digits or more."""
     hits = (match for match in matches([_SOCIAL], text) if sum(map(str.isdigit, match["value"])) >= 6)
     return value_spans(hits, "social_security", "social_security")
 
 
 def valid_hong_kong(number: str) -> bool:
-    """Check the digit: the sum of value times weight (9 ... 1) is divisible by 11.
+    """Return whether the check digit is right: the sum of value times weight (9 ... 1) is divisible by 11.
 
-    A to Z count 10 to 35, a missing first letter 36, the check digit A 10.
+    A to Z are 10 to 35, a missing first letter is 36, and the check digit A is 10.
     """
     signs = [int(sign, 36) for sign in re.sub("[^0-9A-Z]", "", number)]
     padded = [36] * (9 - len(signs)) + signs
@@ -103,9 +103,9 @@ def valid_hong_kong(number: str) -> bool:
 
 
 def valid_taiwan(number: str) -> bool:
-    """Check the digit: the sum of digit times weight (1, 9 ... 1, 1) is divisible by 10.
+    """Return whether the check digit is right: the sum of digit times weight (1, 9 ... 1, 1) is divisible by 10.
 
-    The letter counts as its two digits, a second letter as the last of its own.
+    The letter counts as its two digits; of a second letter, only the last digit counts.
     """
     second = number[1] if number[1].isdigit() else str(_TAIWAN_LETTERS.index(number[1]))
     digits = f"{10 + _TAIWAN_LETTERS.index(number[0])}{second}{number[2:]}"

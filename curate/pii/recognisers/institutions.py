@@ -1,7 +1,7 @@
-"""Hospitals and schools by name: `长沙市中心医院`, `就读于育才中学`. `正规医院`, `上大学` name none and stay.
+"""Names of hospitals and schools: `长沙市中心医院`, `就读于育才中学`, but not `正规医院` or `上大学`.
 
-Our own rules. A hospital is named if a place, a university, or a known or unknown proper name precedes the ending of
-its name; it is masked everywhere. A school is masked only if a person attends it.
+The rules are curate's own. A hospital has a name if a place, a university, or a known or unknown proper name precedes
+its ending; the name is masked in any context. A school is masked only if a person attends it.
 """
 
 import re
@@ -23,11 +23,11 @@ _HOME = "家(?=[屯庄村镇湾坡沟湖口堡河嘴桥塘集港渡汇坪岭寨�
 _NAME = f"(?:(?![{_STOPS}])[一-龥]|{_HOME})"
 _UNIT = f"(?:(?![和院科室转送由据等找问换说]|从(?![化江])){_NAME}|(?<=[马李王张刘陈杨郑吴孙赵周何高宋白石胡曹许罗])家)"
 _BEFORE = r"(?:(?<![一-龥])|(?<=[的了在到去于从来往至过经是和与]))"
-"""Where a name can begin: not after a Chinese character, except after a particle."""
+"""Lookbehind for the start of a name: no Chinese character, or a particle."""
 _REACH = 26
-"""Maximum length of a hospital's name before its ending."""
+"""Maximum length of a hospital's name without its ending."""
 _SIGNS = "，。！？；\n"
-"""Signs that occur in no name, so that the search stops at them."""
+"""Signs that occur in no name; the search stops at them."""
 _SMALL = "县|(?<![社山城市郊病地辖治老军])区|旗|(?<![乡城村])镇|乡(?!镇)|街道"
 
 
@@ -38,7 +38,7 @@ def _list(*names: str) -> str:
 
 @cache
 def _hospital() -> re.Pattern[str]:
-    """Return the patterns of a hospital's name; the group `own` must be a proper name."""
+    """Return the pattern of a hospital's name; its group `own` must be a proper name."""
     numbered = f"第?{NUMBER}"
     kinds = f"(?:{_list('hospital_kinds')}|{numbered}|附属|市|省|中(?=医院))"
     every = f"(?:{_list('hospital_kinds', 'disease_kinds')}|{numbered}|中(?=医院))"
@@ -94,7 +94,7 @@ _LAST = (
     "[^各当的些上去到]大",
     "[^当各外本]地",
 )
-"""Characters before 医院 in a name; most words there are not names (`去医院`, `三甲医院`)."""
+"""Patterns of the characters before 医院 in a name; most other words before it are no names (`去医院`, `三甲医院`)."""
 _NUMBERED = "[一二三四五六七八九1-9]附?属?医?院"
 _CHINESE = re.compile("[一-龥]")
 _ENGLISH = re.compile(
@@ -106,7 +106,7 @@ _REGION = f"(?:{place()}|{one_of(words('places')['districts'], words('institutio
 _BRANCH = re.compile(
     rf"(?:(?<=医学中心)医院|{_REGION}(?:医院|分院|院区)|[东西南北新老]院区?|[东西南北]区(?!域)|{_NAME}{{2,4}}院区|(?!开设|成立|设立|新建|其他|所有|附近){_NAME}{{2,3}}分院|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
 )
-"""Possible continuations of a hospital's name."""
+"""Possible continuations of a hospital's name, such as a branch."""
 
 
 @trigger(
@@ -120,7 +120,7 @@ _BRANCH = re.compile(
     needs=CHINESE,
 )
 def hospital(text: str) -> list[Span]:
-    """Return named hospitals, clinics and health centres; generic ones (`三甲医院`, `当地的县医院`) stay."""
+    """Return named hospitals, clinics and health centres, but not generic ones (`三甲医院`, `当地的县医院`)."""
     folded = fold(text)
     names = [_longer(_BRANCH, folded, *extent) for extent in _longest_names(folded, _ending(), _hospital(), _common())]
     others = (
@@ -132,7 +132,7 @@ def hospital(text: str) -> list[Span]:
 
 
 def _english(text: str) -> Iterator[tuple[int, int]]:
-    """Yield names such as Xiangya Hospital; none in a text without Chinese characters, which may name any hospital."""
+    """Yield names such as Xiangya Hospital in texts with Chinese characters; elsewhere they may name any hospital."""
     if _CHINESE.search(text):
         for match in _ENGLISH.finditer(text):
             if not set(re.findall("[A-Za-z]+", match[0])) <= _PLAIN_WORDS:
@@ -158,7 +158,7 @@ def _longest_names(
 
 
 def _longer(branches: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
-    """Return (start, end) of a name with a larger place before it and a part of the institution after it (`东院`)."""
+    """Return (start, end) of a name, extended by a larger place before it and a branch (`东院`) after it."""
     branch = branches.match(text, end)
     larger = _larger().search(text, max(0, start - 8), start)
     return larger.start() if larger else start, branch.end() if branch else end
@@ -166,12 +166,12 @@ def _longer(branches: re.Pattern[str], text: str, start: int, end: int) -> tuple
 
 @cache
 def _larger() -> re.Pattern[str]:
-    """Return a pattern for a place before a name that itself begins with one (`贵阳` + `贵州省骨科医院`)."""
+    """Return a pattern for a place before a name that itself begins with a place (`贵阳` + `贵州省骨科医院`)."""
     return re.compile(rf"{place()}\Z")
 
 
 def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
-    """Return whether the unlisted words of a match are a proper name: some are neither kinds nor qualities."""
+    """Return whether the unlisted words of a match are a proper name, that is, not only kinds and qualities."""
     proper_name, unit = match["own"], match["unit"]
     alone = match["alone"] or match.groupdict().get("brand") or match.groupdict().get("quarter")
     if alone:
@@ -191,7 +191,7 @@ _FACULTY = re.compile(rf"{_NAME}{{0,8}}?(?:学院|附中|附小|附属中学|附
 
 @cache
 def _school() -> re.Pattern[str]:
-    """Return the patterns of a school's name."""
+    """Return the pattern of a school's name; its group `own` must be a proper name."""
     unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:{_SMALL}|市|省)"
     ending = f"(?:{_list('school_endings')}|中)"
     proper_name = f"(?P<own>(?:(?![上读]){_NAME}){{0,9}}?)"
@@ -227,7 +227,7 @@ _after = compiled(lambda: rf"的?{_list('school_after')}")
     needs=CHINESE,
 )
 def school(text: str) -> list[Span]:
-    """Return named schools and universities that a person goes or went to (`就读于…`, `在…读书`); others stay."""
+    """Return names of schools and universities that a person attends or attended (`就读于…`, `在…读书`)."""
     folded = fold(text)
     names = (
         _longer(_FACULTY, folded, *extent)

@@ -1,6 +1,6 @@
-"""Short names of hospitals, by the words before, after and near them.
+"""Short names of hospitals, recognised by the words before, after and near them.
 
-All words have weights in institutions_short.yaml.
+The words have weights, read from institutions_short.yaml.
 """
 
 import re
@@ -17,12 +17,12 @@ from curate.pii.words import words as word_lists
 
 _LISTS = word_lists("institutions_short")
 ENOUGH = int(_LISTS["enough"][0])
-"""Minimum total weight of a name and the words around it."""
+"""Minimum total weight of a name and its context."""
 
 
 @cache
 def weights(name: str) -> dict[str, int]:
-    """Return the words of a list with weights."""
+    """Return word -> weight of a weighted list."""
     keys = sorted(key for key in _LISTS if key.startswith(f"{name}."))
     return {word: int(key[-1]) for key in keys for word in _LISTS[key]}
 
@@ -34,11 +34,11 @@ def words(name: str) -> frozenset[str]:
 
 
 _DEPARTMENT, _UNIT, _DONE = 3, 2, 1
-"""Weights after a name: of a department, of one without 科 or a doctor's name, and of a treatment."""
+"""Weights after a name: of a department, of a department without 科 or a doctor's name, and of a treatment."""
 _NO_MORE = 3
-"""Number of words after a name that are examined."""
+"""Maximum number of words after a name that are examined."""
 _NEAR = 12
-"""Number of characters around it that are examined."""
+"""Number of characters around a name that are examined."""
 _END = re.compile("[。！？!?；;\n]")
 
 
@@ -64,19 +64,19 @@ _others = compiled(lambda: one_of(word for word, weight in weights("names").item
 
 
 def in_front(text: str, start: int) -> int:
-    """Return the weight of the word right before a name."""
+    """Return the weight of the word directly before a name; 0 for other words."""
     shorter = start - (text[max(0, start - 1) : start] in ("了", "过"))
     words_in_front = (text[max(0, end - reach) : end] for end in (start, shorter) for reach in range(1, 5))
     return max(weights("front").get(word, 0) for word in words_in_front)
 
 
 def brought(text: str, start: int, end: int) -> bool:
-    """Return whether a person was brought to the named place (`送浙二了`)."""
+    """Return whether the words around a place say that a person was brought there (`送浙二了`)."""
     return text.startswith(("了", "去", "抢救"), end) and text.endswith(tuple(words("brought")), 0, start)
 
 
 def behind(text: str, end: int) -> int:
-    """Return the total weight of the words right after a name."""
+    """Return the total weight of the words directly after a name."""
     total = 0
     for _ in range(_NO_MORE):
         match = _behind().match(text, end)
@@ -91,13 +91,13 @@ def behind(text: str, end: int) -> int:
 
 
 def near(text: str, start: int, end: int) -> int:
-    """Return the weight of the rest of the sentence: words of treatment or a disease suggest a hospital."""
+    """Return 1 if the rest of the sentence has words of treatment or a disease, or another hospital; else 0."""
     around = _sentence_around(text, start, end)
     return int(any(map(_cure().search, around)) or any(map(_others().search, around)))
 
 
 def counts(text: str, start: int, end: int) -> bool:
-    """Return whether a number is that of a room or a measured value."""
+    """Return whether a number that looks like a hospital's is that of a room, or a measured value."""
     before, after = _sentence_around(text, start, end)
     return bool(_rooms().search(before) or _rooms().search(after) or _values().search(before))
 
@@ -136,17 +136,17 @@ _NUMBERED = {
     rf"附{_N}": 2,
     f"{_N}(?:医院|院)": 2,
 }
-"""Pattern of a name with a number -> its weight."""
+"""Pattern of a numbered name -> its weight."""
 _ARMY = re.compile(
     "(?<![一二三四五六七八九十〇零百])(?:联勤保障部队|解放军)?第?[一二三四五六七八九][一二三四五六七八九〇零Oo0]{2}(?:中心)?医院"
     "|火箭军特色医学中心"
 )
-"""Army hospitals by their number, which need no further evidence."""
+"""Numbered army hospitals, which need no further evidence."""
 _BEFORE = "".join(words("before"))
 _BARE = re.compile(rf"{_N}(?:医院|院)|[省市县区]")
-"""Names that are not specific without their city."""
+"""Names that are not specific without the name of their city."""
 _PART = re.compile(rf"{place()}(?:分院|院区)|[东西南北新老]院区?|(?![的在有住])[一-龥]{{2,4}}院区")
-"""Possible continuations of a name."""
+"""Possible continuations of a name, such as a branch."""
 _names = compiled(lambda: f"{'|'.join(_NUMBERED)}|{one_of(weights('names'))}")
 _where = compiled(lambda: rf"{place()}\Z")
 
@@ -169,14 +169,14 @@ _general = compiled(lambda: rf"{one_of(words('general'))}\Z")
 
 
 def _weight(name: str) -> int:
-    """Return the weight of a name by itself."""
+    """Return the weight of a name without context; 0 if it is unknown."""
     if name in weights("names"):
         return weights("names")[name] - (name in words("doubtful"))
     return next((weight for pattern, weight in _numbered() if pattern.match(name)), 0)
 
 
 def _can_begin(text: str, start: int) -> bool:
-    """Return whether a name can begin at `start`: it is not inside a word or a number."""
+    """Return whether a name can begin at `start`: not inside a word or a number."""
     preceding = text[max(0, start - 1) : start]
     if text[start].isdigit() and ((preceding.isalnum() and preceding.isascii()) or preceding in tuple("第号编.:-/")):
         return False
@@ -184,7 +184,7 @@ def _can_begin(text: str, start: int) -> bool:
 
 
 def _is_one(text: str, start: int, end: int, name: str) -> bool:
-    """Return whether the context of a name indicates a hospital; the name may begin after its place."""
+    """Return whether the context of a name indicates a hospital; `start` may be at a place before the name."""
     if not _can_begin(text, start) or _no_hospital().match(text, end) or (name.isdigit() and counts(text, start, end)):
         return False
     placed = not text.startswith(name, start)
@@ -225,7 +225,7 @@ _WITH_NUMBER = (
 
 @trigger(f"{_SHORTEST}|{_WITH_NUMBER}")
 def hospital_short(text: str) -> list[Span]:
-    """Return short names of hospitals (`省立`, `301`, `附一院`) that a person is treated in; all others stay."""
+    """Return short names of hospitals (`省立`, `301`, `附一院`) in a context of treatment."""
     folded = fold(text)
     army = (match.span() for match in _ARMY.finditer(folded))
     return in_order([*_short(folded), *army], "hospital", "hospital_short")

@@ -1,7 +1,7 @@
-"""Hospitals with an unknown proper name (`康华医院出院带药`), by their characters and context.
+"""Hospitals with an unlisted proper name (`康华医院出院带药`), recognised by characters and context.
 
-After removing words that begin no name, a name must be left. Then the weights of characters typical of hospital names
-and of the words before and after it are added.
+The words that occur in no name are removed from the characters before the ending. If a name is left, its typical
+characters and the words before and after it count as evidence.
 """
 
 import re
@@ -15,12 +15,12 @@ from curate.pii.words import compiled, one_of, words
 _RUN = re.compile(r"[一-龥]{2,10}\Z")
 _LONGEST = 7
 _ENOUGH = 3
-"""Minimum total weight of a name and the words around it."""
+"""Minimum total weight of a name and its context."""
 
 
 @cache
 def no_name() -> re.Pattern[str]:
-    """Return a pattern for words that are in no name (`决定`, `出生后`)."""
+    """Return a pattern for words that occur in no name (`决定`, `出生后`)."""
     small = "".join(words("institutions")["small_words"])
     return re.compile(f"[{small}]|{one_of(word for word in words('institutions')['no_proper'] if len(word) > 1)}")
 
@@ -52,7 +52,7 @@ def unknown(text: str, ending: re.Pattern[str]) -> Iterator[tuple[int, int]]:
 
 
 def _start(text: str, start: int, end: int) -> int:
-    """Return the start of a name: after the last word that is in no name, whose last character may still be in one."""
+    """Return the start of a name: after the last word that occurs in no name."""
     for match in no_name().finditer(text, start, end):
         start = match.end()
     for match in _small().finditer(text, start, max(start, end - 2)):
@@ -61,7 +61,7 @@ def _start(text: str, start: int, end: int) -> int:
 
 
 def _is_name(stem: str, kinds: str, evidence: int) -> bool:
-    """Return whether a stem, the kinds of a hospital after it and the evidence around it make a name."""
+    """Return whether a stem, the hospital kinds after it, and the evidence of the context make a name."""
     if not 2 <= len(stem) <= _LONGEST or len(_kinds().sub("", stem)) < 2 or not evidence:
         return False
     proper = set(stem) <= _PROPER and len(stem) <= 4

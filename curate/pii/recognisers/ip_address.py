@@ -1,8 +1,8 @@
-"""IP addresses: IPv4 and IPv6, not versions, sections of a text, enzymes, sequences or times.
+"""IP addresses, IPv4 and IPv6; versions, section numbers, enzymes, sequences and times are excluded.
 
 IPv4 is four numbers up to 255 with dots, IPv6 as in RFC 4291. Four small numbers are more often a section or an enzyme
 (EC 3.4.21.4) than an address, so they need a word before them. Loopback, multicast and example addresses (RFC 5737, RFC
-3849) belong to no person and stay, and so does 192.168.x.x, which a million homes share.
+3849) and 192.168.x.x, which a million homes share, identify no person and are not masked.
 """
 
 import ipaddress
@@ -34,7 +34,7 @@ _RAW_NUMBER = r"[0-9０-９]{1,3}[.．]"
 @trigger(rf"(?:{_RAW_NUMBER}){{3}}[0-9０-９]", needs=THREE_DIGITS)
 @trigger(f"{_HEX}[:：](?:{_HEX}|[:：]){{2,}}[:：]{_HEX}|[:：]{{2}}{_HEX}", needs=TWO_SIGNS)
 def ip_address(text: str) -> list[Span]:
-    """Return IPv4 and IPv6 addresses of a person's machine."""
+    """Return IPv4 and IPv6 addresses that may identify a person."""
     text = narrow(text)
     extents = [match.span() for match in _FOUR.finditer(text) if _is_four(match)]
     extents += [match.span() for match in _COLONS.finditer(text) if _is_colons(match[0])]
@@ -42,7 +42,7 @@ def ip_address(text: str) -> list[Span]:
 
 
 def _is_four(match: re.Match[str]) -> bool:
-    """Return whether four numbers are a person's address: no word for a version, and not small without a word."""
+    """Return whether four numbers are a personal address: no version; small numbers only after a word for addresses."""
     numbers = match[0].split(".")
     if any(number != str(int(number)) for number in numbers) or not _of_somebody(match[0]):
         return False
@@ -59,7 +59,7 @@ def _is_four(match: re.Match[str]) -> bool:
 
 
 def _is_colons(candidate: str) -> bool:
-    """Return whether groups with colons are an address: complete, with a long group or `::`, not a time or a ratio."""
+    """Return whether groups with colons are an address (eight groups or `::`, one long), not a time or a ratio."""
     groups = [group for group in candidate.split(":") if group]
     if len(groups) < 3 or not any(len(group) > 2 for group in groups):
         return False

@@ -1,4 +1,4 @@
-"""Numbers that identify a patient in a hospital: records, admissions, visits, examinations, specimens, and beds."""
+"""Numbers that identify a patient: records, admissions, visits, examinations, specimens, and hospital beds."""
 
 import re
 
@@ -14,7 +14,7 @@ _NUMBERS = (labelled(_WORDS, CODE), labelled(_LISTS["cards"], rf"(?=(?:[^0-9]{{0
 _OTHERS = re.compile(f"(?:{'|'.join(_LISTS['others'])})(?:受理|平台)?\\Z")
 _COUNTED = re.compile(f"[{SPACE}]?(?:{'|'.join(_LISTS['counted'])})")
 _STUDY = re.compile("(?:NCT|CHICTR|CTR|ISRCTN|EUCTR|JPRN|UMIN|DRKS|ACTRN|KCT|CRD|GS[EM]|SR[RXS]|PRJNA|SAMN)-?[0-9]")
-"""Prefixes of registers of clinical trials, reviews and sequences."""
+"""Prefixes of registers of clinical trials, reviews and sequences; numbers with them identify no patient."""
 _HELPLINES = {"110", "119", "120", "122", "999"}
 
 _SOME = "(?:[0-9]{1,4}|[一二三四五六七八九十百]{1,4})"
@@ -56,16 +56,18 @@ _ANNOUNCED = (
     rf"|(?:{loosely(word for word in _EVERY if word[-1].isascii())})"
     rf"(?:[{_BETWEEN}]|{loosely(['id', 'no', 'number', 'is'])})*[{_LETTER}]*[{RAW_DASH}]?{_DIGIT}"
 )
-"""Trigger: the last character of a word, separators and a digit, a smaller automaton than all those words. In English
-the complete word, since most texts contain its last letters."""
+"""Trigger: the last character of a Chinese word (a smaller automaton than all words), separators and a digit.
+
+English words are complete, because most texts contain their last letters.
+"""
 
 
 @trigger(_ANNOUNCED, needs=TWO_SIGNS)
 @trigger(_ANNOUNCED, needs=THREE_DIGITS)
 def medical_record(text: str) -> list[Span]:
-    """Return numbers of records, admissions, visits, examinations and specimens after their names: 3 digits or more.
+    """Return numbers of records, admissions, visits, examinations and specimens after words for them: 3 digits or more.
 
-    Numbers of trials, products and companies stay, and so do short ones that only count (门诊号20元).
+    Numbers of trials, products and companies are excluded, and so are short numbers that only count (门诊号20元).
     """
     hits = (match for match in matches(_NUMBERS, text) if _of_patient(match))
     return value_spans(hits, "medical_record", "medical_record")
@@ -77,7 +79,7 @@ def medical_record(text: str) -> list[Span]:
 def bed_number(text: str) -> list[Span]:
     """Return beds in which a patient lies: `床号12`, `3号床`, `1203病房5床`, `12床患者`, `住12床`.
 
-    A count of beds stays (开放12床), and so does what belongs to a bed (3号床垫).
+    A count of beds (开放12床) and things that belong to a bed (3号床垫) are excluded.
     """
     beds = (match for pattern in _BEDS for match in pattern.finditer(narrow(text)))
     occupied = (
@@ -96,7 +98,7 @@ def _of_patient(match: re.Match[str]) -> bool:
 
 
 def _of_product(number: str) -> bool:
-    """Return whether a number is a product's bar code (EAN-13; in China 690 to 699, books 978 and 979)."""
+    """Return whether a number is the bar code of a product (EAN-13 with the prefix 69 of China, or 97 of books)."""
     if len(number) != 13 or not number.isdigit() or number[:2] not in {"69", "97"}:
         return False
     return (sum(map(int, number[0:12:2])) + 3 * sum(map(int, number[1:12:2])) + int(number[12])) % 10 == 0

@@ -1,4 +1,7 @@
-"""National identity, tax and insurance numbers; checks of their check digits expect capitals without separators."""
+"""National identity, tax, insurance and account numbers of Western countries, and functions that verify check digits.
+
+The functions expect capitals and no separators.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +20,7 @@ _HETU = "0123456789ABCDEFHJKLMNPRSTUVWXY"
 _CF_DIGITS = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21)
 _CF_LETTERS = (*_CF_DIGITS, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
 _CF_ODD = dict(zip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", _CF_DIGITS + _CF_LETTERS, strict=True))
-"""Value of a sign at an odd position of a codice fiscale."""
+"""Character -> its value at an odd position of a codice fiscale."""
 
 
 def weighted(number: str, weights: Sequence[int], modulus: int) -> bool:
@@ -26,58 +29,73 @@ def weighted(number: str, weights: Sequence[int], modulus: int) -> bool:
 
 
 def nhs(number: str) -> bool:
-    """Modulus 11 with the weights 10 to 1 (NHS number, England and Wales)."""
+    """Return whether an NHS number (England and Wales) is valid: weights 10 to 1, modulus 11."""
     return weighted(number, range(10, 0, -1), 11)
 
 
 def iban(number: str) -> bool:
-    """ISO 13616: with the first four characters moved to the end and letters as 10 to 35, the number is 1 modulo 97."""
+    """Return whether an IBAN is valid: 1 modulo 97, with the first four characters last and letters as 10 to 35."""
     return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1
 
 
 def nir(number: str) -> bool:
-    """French social security: the last two digits are 97 - number mod 97; 2A and 2B of Corsica count as 19 and 18."""
+    """Return whether a French NIR is valid: its last two digits are 97 - number mod 97.
+
+    2A and 2B count as 19 and 18.
+    """
     body, key = number[:13].replace("2A", "19").replace("2B", "18"), number[13:]
     return 97 - int(body) % 97 == int(key)
 
 
 def dni(number: str) -> bool:
-    """Spanish DNI and NIE: the number modulo 23 is the index of the check letter; initial X, Y, Z count as 0, 1, 2."""
+    """Return whether a Spanish DNI or NIE is valid: the number mod 23 is the index of its letter.
+
+    X, Y, Z count as 0, 1, 2.
+    """
     return (
         _DNI[int(str("XYZ".find(number[0])) + number[1:-1] if number[0] in "XYZ" else number[:-1]) % 23] == number[-1]
     )
 
 
 def codice_fiscale(number: str) -> bool:
-    """Italian codice fiscale: the last letter is the sum of all others modulo 26; odd positions use table values."""
+    """Return whether an Italian codice fiscale is valid: its last letter is the sum of all others mod 26.
+
+    Characters at odd positions have the values of `_CF_ODD`.
+    """
     even = sum(int(sign) if sign.isdigit() else ord(sign) - ord("A") for sign in number[1:15:2])
     return chr(ord("A") + (even + sum(_CF_ODD[sign] for sign in number[0:15:2])) % 26) == number[15]
 
 
 def pension_de(number: str) -> bool:
-    """German Rentenversicherungsnummer: digit sums of digit times weight; the letter counts as its two digits."""
+    """Return whether a German Rentenversicherungsnummer is valid: digit sums of digit times weight, modulo 10.
+
+    The letter counts as its two digits.
+    """
     digits = f"{number[:8]}{ord(number[8]) - ord('A') + 1:02d}{number[9:11]}"
     products = (int(digit) * weight for digit, weight in zip(digits, (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True))
     return sum(sum(divmod(product, 10)) for product in products) % 10 == int(number[11])
 
 
 def national_be(number: str) -> bool:
-    """Belgian national number: ends in 97 - first nine digits mod 97, with 2 before the nine for births from 2000."""
+    """Return whether a Belgian national number is valid: it ends in 97 - first nine digits mod 97.
+
+    For births from 2000, a 2 precedes the nine digits.
+    """
     return int(number[9:]) in (97 - int(number[:9]) % 97, 97 - int(f"2{number[:9]}") % 97)
 
 
 def hetu(number: str) -> bool:
-    """Finnish henkilötunnus: date and serial number, as one number modulo 31, are the index of the check character."""
+    """Return whether a Finnish henkilötunnus is valid: date and serial number mod 31 index its check character."""
     return _HETU[int(number[:6] + number[-4:-1]) % 31] == number[-1]
 
 
 def ahv(number: str) -> bool:
-    """Swiss AHV number: EAN-13."""
+    """Return whether a Swiss AHV number is valid, as an EAN-13."""
     return weighted(number, (1, 3) * 6 + (1,), 10)
 
 
 def is_day(day: str, month: str) -> bool:
-    """Return whether the day exists in a leap year."""
+    """Return whether day and month are a date in a leap year."""
     try:
         date(2000, int(month), int(day))
     except ValueError:
@@ -89,11 +107,11 @@ def is_day(day: str, month: str) -> bool:
 
 _LISTS = words("western_numbers")
 _S = f"[{SPACE}./-]{{0,2}}"
-"""Separator between the groups of a number."""
+"""Pattern of the separator between the groups of a number."""
 _LATIN = "A-Za-z\u00c0-\u024f"
 FREE = r"(?<![A-Za-z0-9_+=])(?<!(?-i:[A-Z0-9])[-./])(?<![A-Za-z][./])"
 ENDED = r"(?![A-Za-z0-9_]|[-./:][0-9])"
-"""Around a number that no word announces: no letter, digit or code; a dash behind a small letter is the sentence's."""
+"""Lookarounds of a number without a word: no letter, digit or code; a dash after a lower-case letter is punctuation."""
 _LINK = (
     rf"(?:[\s:：=#＃№.,，()'\"“”°º|-]|(?<![{_LATIN}])(?:number|no|nr|num|nummer|numéro|número|numero|numer|is|was|ist|est|es|id"
     rf"|my|card|n)(?![{_LATIN}])){{0,8}}"
@@ -105,15 +123,15 @@ _PERSON, _INSURED = "id_card", "social_security"
 
 @dataclass(frozen=True)
 class NumberShape:
-    """A national number: its pattern next to its name (such as BSN), and the pattern that needs no name."""
+    """A national number: its pattern next to its name (such as BSN), and a stricter pattern that needs no name."""
 
     kind: str
     beside: str
     alone: str = ""
     check: Callable[[str], bool] = bool
-    """Check of a number without its word, in capitals, without separators."""
+    """Function that verifies a number without its name, given in capitals and without separators."""
     small: bool = False
-    """Whether it may be in lower case without its word."""
+    """Whether a number without its name may be in lower case."""
 
 
 _NINO = rf"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]{_S}\d\d{_S}\d\d{_S}\d\d{_S}[A-D]"
@@ -188,7 +206,7 @@ _BESIDE = {name: re.compile(f"(?P<value>{form.beside}){ENDED}", re.IGNORECASE) f
 
 
 def _shapes(first: str, *, small: bool) -> re.Pattern[str]:
-    """Return the pattern of all numbers that are recognised without their names; each begins with `first`."""
+    """Return the pattern of all numbers recognised without their names; `first` is their first character."""
     forms = (f"(?P<{name}>{form.alone})" for name, form in FORMS.items() if form.alone and form.small == small)
     return re.compile(f"{FREE}(?={first})(?:{'|'.join(forms)}){ENDED}", re.IGNORECASE if small else 0)
 
@@ -203,9 +221,9 @@ _MIXED = (
     f"[{_SIGN}]{{2}}{_CUT}{_PAIR}{_CUT}{_PAIR}{_CUT}{_PAIR}|{DECIMAL}{{3}}{_CUT}{DECIMAL}{{3,4}}{_CUT}[{_SIGN}]|[{_SIGN}]{_CUT}{DECIMAL}{{7}}"
     f"|{_PAIR}[{_SIGN}]{_PAIR}{_CUT}[{_SIGN}]{DECIMAL}{{3}}|{DECIMAL}{{6}}[+A-FU-Y]{DECIMAL}{{3}}"
 )
-"""Trigger of numbers with fewer than nine consecutive digits, with any sign between their groups."""
+"""Trigger of numbers with fewer than nine consecutive digits, with any character between their groups."""
 _MEDICARE = f"{DECIMAL}[{_SIGN}][{_SIGN}\\d]{DECIMAL}{_CUT}[{_SIGN}][{_SIGN}\\d]{DECIMAL}{_CUT}[{_SIGN}]{{2}}"
-"""Trigger of an MBI, which has no three consecutive digits."""
+"""Trigger of a Medicare MBI, which has no three consecutive digits."""
 
 
 @trigger(NINE, _MIXED, needs=THREE_DIGITS)
@@ -214,8 +232,8 @@ def national_number(text: str) -> list[Span]:
     """Return identity, tax, social security, insurance and account numbers of the USA, the UK and Europe.
 
     Anywhere: SSN and ITIN with hyphens, Medicare MBI, National Insurance numbers, IBAN, codice fiscale, DNI, NIE, NIR,
-    NHS numbers in groups, and others if their check digit is right. Next to its name (PESEL, BSN ...): every number of
-    the right shape.
+    NHS numbers in groups, and others with a right check digit. Next to its name (PESEL, BSN ...): every number of the
+    right form.
     """
     narrowed = narrow(text)
     hits = [*_without_word(narrowed), *_beside_word(narrowed)]

@@ -1,8 +1,8 @@
 """Mobile and landline numbers of mainland China, and e-mail addresses.
 
-Numbers by the numbering plan of China (ITU-T E.164, country code 86): a mobile has 11 digits from 13 to 19; a landline
-has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do not start with 0 or 1. Numbers with 400
-and 800, and helplines of 3 to 6 digits, belong to no person: they stay.
+Numbers follow the numbering plan of China (ITU-T E.164, country code 86): a mobile has 11 digits from 13 to 19; a
+landline has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do not start with 0 or 1. Numbers
+with 400 and 800, and helplines of 3 to 6 digits, belong to no person and are not masked.
 """
 
 import re
@@ -20,19 +20,19 @@ _SAME = f"[{SPACE}]?[{DOT}/{DASH}*~][{SPACE}]?"
 ANY = rf"[{SPACE}{DASH}{DOT}./,，、]{{0,3}}"
 LINKS = rf"号號码碼是为為:：={SPACE}(（【“\"'→>|{DASH}"
 LINK = f"[{LINKS}]{{0,6}}"
-"""Pattern between a word and its number, without the bracket of a placeholder."""
+"""Pattern between a word and its number; it does not match a closing `]`, which may end a placeholder."""
 _FIXED = any_of(_WORDS["phone"])
 PHONE = any_of(_WORDS["phone"], _WORDS["mobile"])
-"""Words for telephone; `_FIXED` is without those for mobiles."""
+"""Words for telephone, including mobiles; `_FIXED` is without those for mobiles."""
 CHINA = rf"(?:\(\+?86\)|\+[{SPACE}]?\(?86\)?|{ALONE}(?:00[{SPACE}]?86|86)){GAP}"
 
 _CITIES = r"(?:10|2[0-57-9])"
-"""Area codes of two digits, whose numbers have eight."""
+"""Area codes of two digits, whose numbers have eight digits."""
 _OTHERS = r"(?!400|[38]0)[3-9]\d{2}"
 _LOCAL_8 = rf"[2-9]\d{{3}}(?:{GAP}|[{DOT}])\d{{4}}"
 _LOCAL_7 = rf"(?:[2-9]\d{{2}}(?:{GAP}|[{DOT}])\d{{4}}|[2-9]\d{{3}}{_CUT}\d{{3}})"
 _NUMBER = rf"(?:{_CITIES}~{_LOCAL_8}|{_OTHERS}~(?:{_LOCAL_8}|{_LOCAL_7}))"
-"""Area code and number; ~ stands for the separator."""
+"""Area code and number; ~ is replaced by the pattern of the separator."""
 _EXTENSION = rf"(?:[{SPACE}]?(?:[转轉x#{DASH}]|分机号?|分機|内线|內線|ext\.?)[:：]?[{SPACE}]?\d{{1,6}}(?!\d))?"
 
 _FLAGS = re.ASCII | re.IGNORECASE
@@ -57,7 +57,7 @@ _DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])(?!\d)"
 _LOCAL = rf"(?!{_DATE})(?!400|800|9[56])(?:{_LOCAL_8}|{_LOCAL_7})(?!{GAP}\d){_EXTENSION}"
 _LANDLINE_SAID = re.compile(rf"{_FIXED}{LINK}(?P<n>{_LOCAL})", _FLAGS)
 _NEXT = re.compile(rf"[{SPACE}]?(?:[,，、/;；或和及与]|或者|以及)[{SPACE}]?(?P<n>{_LOCAL})", _FLAGS)
-"""A second number after a landline: 010-61234870、61234871."""
+"""A second number after a landline, as in 010-61234870、61234871."""
 
 _UNIT, _SIGN, _HEAP = (either(_WORDS[name]) for name in ("units", "signs", "heaps"))
 _MEASURED = re.compile(rf"[{SPACE}]?(?:{_UNIT}(?![A-Za-z旦])|{_SIGN})", re.IGNORECASE)
@@ -68,7 +68,7 @@ _ENGLISH = re.compile(r"[A-Za-z]{2,}[ ,.:]")
 _CHINESE = re.compile("[\u2e80-\u9fff]")
 
 _RESERVED = r"(?:invalid|example|test)(?![A-Za-z0-9-])"
-"""Domains reserved by RFC 2606, which nobody has; pseudonyms use them."""
+"""Domains reserved by RFC 2606, which belong to nobody; pseudonyms use them."""
 _DOMAIN = re.compile(
     rf"@(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_RESERVED}|{any_of(_WORDS['files'])}(?![A-Za-z]))[A-Za-z]{{2,24}}(?!\.{_RESERVED})"
 )
@@ -79,7 +79,7 @@ _SPELT = re.compile(
 )
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 _LONGEST = 256
-"""Characters before the @ that are examined; RFC 5321 allows 64, machine-generated addresses are longer."""
+"""Number of characters before the @ that are examined; RFC 5321 permits 64, machine-generated addresses are longer."""
 
 AFTER_WORD = (
     f"{raw(_WORDS['phone'], _WORDS['mobile'])}[{LINKS}（\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212－]{{0,6}}{DIGIT}"
@@ -89,11 +89,7 @@ AFTER_WORD = (
 
 @trigger(NINE, needs=THREE_DIGITS)
 def mobile(text: str) -> list[Span]:
-    """Return mobile numbers of China: 11 digits that begin with 13 to 19, with or without +86, next to no other digit.
-
-    They may be grouped 3-4-4, 4-3-4 or 7-4 by spaces or dashes, in other ways by equal dashes or dots, and in any way
-    after +86 or after a word for telephone. A number before a unit, or after a word for a code or a count, is none.
-    """
+    """Return mobile numbers of China: 11 digits from 13 to 19, with or without +86, next to no other digit."""
     narrowed = narrow(text)
     hits = [*_MOBILE.finditer(narrowed), *_MOBILE_SAID.finditer(narrowed)]
     return apart(
@@ -103,10 +99,10 @@ def mobile(text: str) -> list[Span]:
 
 @trigger(NINE, AFTER_WORD, needs=THREE_DIGITS)
 def landline(text: str) -> list[Span]:
-    """Return landline numbers with an area code of China: 0xx or 0xxx, in brackets or not, or +86 in place of the 0.
+    """Return landline numbers of China with an area code: 0xx or 0xxx, in brackets or not, or +86 in place of the 0.
 
-    Numbers without an area code are found right after a word for telephone, or after a number and a comma. An
-    extension belongs to the number. Counselling lines that are known to be public stay.
+    Numbers without area code are found directly after a word for telephone, or after a number and a comma. An extension
+    is part of the number. Listed public counselling lines are not masked.
     """
     narrowed = narrow(text)
     return apart(Span(start, end, "phone", "landline") for start, end in landlines(narrowed))
@@ -133,7 +129,7 @@ def _number_span(match: re.Match[str]) -> tuple[int, int]:
 
 
 def personal(narrowed: str, start: int, end: int) -> bool:
-    """Return whether a likely telephone number is, by its context, not a count, code, price or toll-free line."""
+    """Return whether a likely telephone number is, by its context, no count, code, price or toll-free line."""
     if counted(narrowed, start, end) or named(narrowed, start):
         return False
     if not _TOLL_FREE.fullmatch(narrowed, start, end):
@@ -143,13 +139,13 @@ def personal(narrowed: str, start: int, end: int) -> bool:
 
 
 def counted(narrowed: str, start: int, end: int) -> bool:
-    """Return whether the text right after a number makes it a measurement, a price or, if short or round, a count."""
+    """Return whether the text after a number makes it a measurement, a price or (if it is short or round) a count."""
     heap = end - start < 7 or narrowed.endswith("00", start, end)
     return _MEASURED.match(narrowed, end) is not None or (heap and _HEAPED.match(narrowed, end) is not None)
 
 
 def named(narrowed: str, start: int) -> bool:
-    """Return whether the words right before name a thing or a count: an order, a lot, a viral load."""
+    """Return whether the words before a number make it a code or a count: an order, a lot, a viral load."""
     return _NAMED.search(narrowed[max(0, start - 20) : start]) is not None
 
 
@@ -158,9 +154,9 @@ def named(narrowed: str, start: int) -> bool:
     needs=TWO_SIGNS,
 )
 def email(text: str) -> list[Span]:
-    """Return e-mail addresses: letters, digits and . _ % + - before the @, a domain after it.
+    """Return e-mail addresses: letters, digits and . _ % + - before the @, and a domain.
 
-    With large mail providers, `[at]`, `#`, 艾特 or spaces may replace the @, and `[dot]` or 点 the dot.
+    For large mail providers, `[at]`, `#`, 艾特 or spaces may replace the @, and `[dot]` or 点 the dot.
     """
     narrowed = narrow(text)
     ends = [*_DOMAIN.finditer(narrowed), *_SPELT.finditer(narrowed)]
@@ -172,7 +168,7 @@ def email(text: str) -> list[Span]:
 
 
 def _start(narrowed: str, end: int) -> int:
-    """Return the start of the name that ends at `end`; `end` if there is none."""
+    """Return the start of the local part that ends at `end`; `end` if it is empty."""
     preceding = narrowed[max(0, end - _LONGEST) : end]
     name = preceding[len(preceding.rstrip(_NAME)) :].lstrip("._%+-")
     return end - len(name)

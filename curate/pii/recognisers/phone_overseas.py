@@ -40,7 +40,7 @@ _TOLL_FREE = re.compile(r"\+ ?\(?1\D{0,3}8(?:00|33|44|55|66|77|88)")
 def overseas(text: str) -> list[Span]:
     """Return numbers with +852, +853, +886 or another country code, and Taiwan's 09xx-xxx-xxx and (02)xxxx-xxxx.
 
-    Other forms without + or a word for telephone stay; so do North American lines that are free of charge.
+    Other forms without + or a word for telephone are not found; North American toll-free lines are not masked.
     """
     narrowed = narrow(text)
     extents = [match.span() for match in _REGIONS.finditer(narrowed)]

@@ -1,4 +1,4 @@
-"""Telephone numbers in other digits than 0 to 9, or with something between all digits.
+"""Telephone numbers in characters other than 0 to 9, or with separators between all digits.
 
 Chinese numerals in plain, financial and radio form (一 壹 幺, 零 〇 洞), circled and mathematical digits, keycaps, the
 letters O and l among digits: 一三八零零一三八零零零, 138零零一三八零零零, 1-3-8-0-0-1-3-8-0-0-0, 138OO138OOO.
@@ -28,7 +28,7 @@ _LETTERS = re.compile(r"(?<![A-Za-z0-9])[1lI][3-9][0-9OolI]{9}(?![A-Za-z0-9])")
 @trigger(NINE, AFTER_WORD, needs=THREE_DIGITS)
 @trigger("[1lI１ｌＩ][3-9３-９][0-9OolI０-９ＯｏｌＩ]{9}", needs=TWO_SIGNS)
 def spoken(text: str) -> list[Span]:
-    """Return mobile and landline numbers written in numerals, in letters like digits, or with every digit apart."""
+    """Return mobile and landline numbers in numerals, with letters for digits, or with all digits separated."""
     return apart(Span(start, end, "phone", "spoken") for start, end in [*_numerals(text), *_spelt(text)])
 
 
@@ -44,7 +44,7 @@ def _numerals(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_spoken_number(number: str, least: int) -> bool:
-    """Return whether the numerals are a number: not 一 as a dash, 1500一2500, and not a list, 一三五、二四六."""
+    """Return whether numerals are a number, and not a dash (1500一2500) or a list (一三五、二四六)."""
     numerals = [character for character in number if character in VALUES]
     mixed = len(numerals) < len(re.sub(r"[^0-9]", "", digits(number)))
     if len(numerals) < least or (mixed and set(numerals) == {"一"}):
@@ -55,7 +55,7 @@ def _is_spoken_number(number: str, least: int) -> bool:
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Return whether no further digits touch the number; one numeral may, as in 一天 after it, but not a quantity."""
+    """Return whether no further digits touch a number; one numeral may (一天), unless it makes a quantity."""
     before, after = digits(text[max(0, start - 2) : start]), digits(text[end : end + 2])
     if text[end : end + 1] in _QUANTITY and end < len(text):
         return False

@@ -1,8 +1,8 @@
 """Telephone numbers of North America, the United Kingdom and Europe in their national forms.
 
-North American Numbering Plan: three digits of an area from 2 to 9, three and four. United Kingdom (Ofcom's plan): a
-mobile starts with 07, a place with 01 or 02. Other national forms are only recognised next to a word for telephone.
-Numbers that belong to no person stay: lines that are free of charge or at local rates, public bodies, helplines.
+North American Numbering Plan: three digits of the area code, first digit 2 to 9, then three and four digits. United
+Kingdom (Ofcom's plan): a mobile starts with 07, a landline with 01 or 02. Other national forms are only recognised next
+to a word for telephone. Toll-free and local-rate lines, public bodies and helplines are not masked.
 """
 
 import re
@@ -20,7 +20,7 @@ _LATIN = "A-Za-z\u00c0-\u024f"
 _CODES = "|".join(sorted(_LISTS["countries"], key=len, reverse=True))
 _EXTENSION = rf"(?:[{SPACE},;]{{0,2}}(?:ext(?:ension)?|x|poste|durchwahl|dw)\.?[{SPACE}:]?\d{{1,6}}(?!\d))?"
 _GROUP = rf"(?<![{SPACE}]\d)"
-"""A number does not end with a single digit after a space, which counts the next word."""
+"""Lookbehind for the end of a number: no single digit after a space, which counts the next word."""
 _COUNTRY = rf"(?:\+|(?<![0-9])00[{SPACE}]?|\(\+?(?=\d{{1,3}}\)))(?:{_CODES})\)?"
 _REST = rf"[{SPACE}./／-]{{0,2}}(?:\(0\)[{SPACE}]?)?(?:[{SPACE}./／()-]{{0,2}}\d){{6,12}}{_GROUP}"
 _US = r"(?!400)[2-9](?!11)\d\d"
@@ -44,12 +44,12 @@ _SAID = re.compile(
     rf"(?P<n>(?!12\d{{9}}(?!\d))[+(]{{0,2}}\d(?:[{SPACE}./／()-]{{0,2}}\d){{7,14}}{_GROUP}(?P<x>{_EXTENSION})){ENDED}",
     re.IGNORECASE,
 )
-"""Excludes eleven digits from 12 on, which are pseudonyms."""
+"""Number after a word for telephone; excludes eleven digits that start with 12, which are pseudonyms."""
 _CELL = re.compile(
     rf"(?<![{_LATIN}])cell{_LINK}(?P<n>{_US}[{SPACE}]?\d{{3}}[{SPACE}]?\d{{4}}(?P<x>{_EXTENSION})){ENDED}",
     re.IGNORECASE,
 )
-"""Numbers after `cell`, where other forms may be counts."""
+"""Number after `cell`; only North American forms, because others may be cell counts."""
 _PUBLIC = re.compile("|".join(_LISTS["public"]))
 _PREFIX = re.compile(rf"\A(?:\+|00)(?:{_CODES}|1)")
 _DATE = re.compile(r"(?:(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./][0-3]?\d|[0-3]?\d[-./][0-3]?\d[-./](?:19|20)\d\d)\Z")
@@ -59,8 +59,8 @@ _DATE = re.compile(r"(?:(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./][0-3]?\d|[0-3]?
 def western(text: str) -> list[Span]:
     """Return telephone numbers of North America, the United Kingdom and Europe, with their extensions.
 
-    (555) 123-4567, 555-123-4567, 07700 900123, 020 7946 0958 and numbers with a country's code anywhere; others next to
-    a word for telephone. Lines that are free of charge or public stay.
+    Found anywhere: (555) 123-4567, 555-123-4567, 07700 900123, 020 7946 0958 and numbers with a country code; others
+    next to a word for telephone. Toll-free and public lines are not masked.
     """
     narrowed = narrow(text)
     return in_order((extent for extent in _extents(narrowed) if personal(narrowed, *extent)), "phone", "western")
@@ -72,7 +72,7 @@ def for_everybody(match: re.Match[str]) -> bool:
 
 
 def is_hotline(digits: str) -> bool:
-    """Return whether digits are a line of a public body or a helpline that is known by its number alone."""
+    """Return whether digits are a listed line of a public body or a helpline."""
     return digits.removeprefix("1") in _LISTS["hotlines"]
 
 
@@ -87,7 +87,7 @@ def _extents(text: str) -> Iterator[tuple[int, int]]:
 
 
 def everybody(number: str) -> bool:
-    """Return whether a number is a public line: free of charge, of a public body, or a helpline."""
+    """Return whether a number is a public line: toll-free, of a public body, or a helpline."""
     plain = re.sub("[^+0-9]", "", number.replace("(0)", ""))
     local = _PREFIX.sub("", plain, count=1)
     forms = {plain.lstrip("+"), local} | ({f"0{local}"} if local != plain else set())

@@ -1,4 +1,4 @@
-"""Patterns of places and parts of addresses, shared by addresses and institutions."""
+"""Patterns of places and address parts, shared by the recognisers of addresses and institutions."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from curate.pii.patterns import narrow
 from curate.pii.words import compiled, one_of, words
 
 NUMBER = r"(?:[0-9]{1,5}|[一二三四五六七八九十百零〇两]{1,6})"
-"""A number of a house, floor or hospital."""
+"""A number in an address or a hospital's name."""
 
 
 @cache
@@ -22,14 +22,14 @@ _traditional = compiled(lambda: f"[{''.join(map(chr, _simplified()))}]")
 
 @lru_cache(maxsize=8)
 def fold(text: str) -> str:
-    """Return the narrowed text with traditional characters simplified, one for one; every offset stays."""
+    """Return the narrowed text with traditional characters simplified one by one; offsets are unchanged."""
     narrowed = narrow(text)
     return narrowed.translate(_simplified()) if _traditional().search(narrowed) else narrowed
 
 
 @cache
 def place() -> str:
-    """Return a pattern for a sequence of province, cities, counties and district, with or without their endings."""
+    """Return a pattern for a sequence of province, cities, counties and district, with or without their type words."""
     lists = words("places")
     province = f"{one_of(lists['provinces'])}{one_of(lists['province_endings'])}?"
     city = f"{one_of(lists['cities'], lists['counties'])}(?:自治州|地区|市|州|盟|县)?"
@@ -43,7 +43,7 @@ def written(texts: Iterable[str]) -> str:
 
 
 def one_character(characters: Iterable[str]) -> str:
-    """Return a pattern for one of the characters, in the same forms."""
+    """Return a pattern for one of the characters, in the same variants as `written`."""
     return f"[{''.join(sorted(character + _forms().get(character, '') for character in set(characters)))}]"
 
 
@@ -58,25 +58,25 @@ def _forms() -> dict[str, str]:
 # The parts of an address and what each looks like, from the province down to the door.
 
 CITY, COUNTY, TOWN, PLACE, ESTATE, DOOR = range(1, 7)
-"""Rank of a part of an address, from large to small; roads and villages are a PLACE, provinces a CITY."""
+"""Rank of a part of an address, from large to small; provinces rank as CITY, roads and villages as PLACE."""
 
 _SMALL_WORDS = "的了是我你您他她它们这那哪么吗呢吧啊没很请说吃喝问去在到看给把被叫做就也都还又些种每几各住昨今刚个"
 NAME = f"(?:(?![{_SMALL_WORDS}])[一-龥]|(?<=[魏成首古帝江武丰望昌商洛])都)"
-"""A character of an unlisted name; 都 is one in `魏都大道`."""
+"""A character of an unlisted name; 都 only in names such as `魏都大道`."""
 
 _COUNT = rf"[A-Za-z甲乙丙丁第附增]?{NUMBER}[A-Za-z]?"
 BARE = (
     r"(?:[A-Za-z]?[0-9]{1,4}(?:-[0-9]{1,4}){1,3}|[A-Za-z]?[0-9]{3,4})(?![0-9A-Za-z.%年月日天次岁])"
     r"(?! ?[号楼室层房户栋幢座弄组单门元块斤克毫多个cmk/])"
 )
-"""A door number without a word after it: `2单元301`, `幸福小区5-2-301`."""
+"""A door number that no word for door follows: `2单元301`, `幸福小区5-2-301`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A part of an address: its pattern, its rank, and whether it is a listed place.
+    """Pattern of a part of an address, with its rank, and whether it is a listed place.
 
-    The pattern's group `ending`, if it matches, names the type of the part: `上海市`, not `上海`.
+    If the pattern's group `ending` matches, the part ends in a word for its type: `上海市`, not `上海`.
     """
 
     pattern: re.Pattern[str]
@@ -100,7 +100,7 @@ def door() -> str:
 
 @cache
 def shapes() -> tuple[Shape, ...]:
-    """Return the possible parts of an address, known places first."""
+    """Return the patterns of all parts of an address, listed places first."""
     return (*_listed_shapes(), *_unlisted_shapes())
 
 
@@ -139,19 +139,19 @@ def _unlisted_shapes() -> tuple[Shape, ...]:
 
 
 def no_name() -> str:
-    """Return a pattern for words that begin no name (`患者`, `附近`)."""
+    """Return a pattern for words that no name begins with (`患者`, `附近`)."""
     return f"(?!新建[东西南北中]?[路街]){_ends('no_names')}"
 
 
 @cache
 def no_place() -> re.Pattern[str]:
-    """Return a pattern for words that end like a part of an address but are not one (`消化道`, `农村`)."""
+    """Return a pattern for words with the ending of an address part that are none (`消化道`, `农村`)."""
     return re.compile(rf"{_ends('no_places_alone')}\Z|{no_name()}|.{{0,8}}{_ends('no_places')}\Z")
 
 
 @cache
 def anchor() -> re.Pattern[str]:
-    """Return a pattern for a name's end and a number after it, as in addresses without a place before them."""
+    """Return a pattern for the end of a name and a number after it, in addresses that begin without a listed place."""
     estate = f"(?:{_ends('estates')}|社区|[苑庭园城])"
     return re.compile(
         rf"(?:[路街巷弄道]|胡同)[东南西北中]?(?:{NUMBER}段)? ?[甲乙丙丁]?{NUMBER}(?:-[0-9]{{1,3}})?[号弄巷]"
@@ -165,7 +165,7 @@ def anchor() -> re.Pattern[str]:
 HOUSE = re.compile(
     rf"[住家](?:在|址[:：]?)? ?(?P<house>{NUMBER}(?:号楼|栋|幢) ?{NUMBER}单元(?: ?{NUMBER}(?:室|号)?)?(?![0-9病区床]))"
 )
-"""A house without its road: `住5号楼2单元301`."""
+"""A house without its road, after a word for living: `住5号楼2单元301`."""
 CAPITAL = r"[A-Z][A-Za-z'’]{0,20}"
 ENGLISH = re.compile(
     r"(?:(?:Room|Rm|Flat|Unit|Suite|Apt)\.? ?[A-Z]?[0-9]{1,5}[A-Z]?, ?)?"
@@ -178,7 +178,7 @@ ENGLISH = re.compile(
     rf"(?:, ?{CAPITAL}(?: {CAPITAL}){{0,2}}(?![a-z])){{0,4}}(?:,? [A-Z]{{2}}(?![A-Za-z]))?"
     r"(?:,? (?:[0-9]{5}(?:-[0-9]{4})?|[0-9]{6})(?![0-9]))?"
 )
-"""`Room 502, No. 88 Jianguo Road, Chaoyang District, Beijing 100022`; `12 Oak St, Springfield, IL 62704`."""
+"""An address in English: `Room 502, No. 88 Jianguo Road, Chaoyang District, Beijing 100022`."""
 
 _CODE = "(?:邮编|邮政编码|邮递区号)(?:号码|是|为)?[:： ]{0,2}"
 POSTCODE = re.compile(rf"[ ,，;；。(（]{{0,2}}(?:{_CODE})?(?P<code>[1-9][0-9]{{5}})(?![0-9])")

@@ -14,7 +14,7 @@ _PROVINCES = "".join(_LISTS["provinces"]) + _WORDS
 _DOT = "·.•・‧∙⋅"
 _CUT = f"[{SPACE}{_DOT}-]{{0,2}}"
 _SIGN = "[A-HJ-NP-Za-hj-np-z0-9]"
-"""Signs of serials, which have neither I nor O; invented plates use these two."""
+"""Characters of serials, which exclude I and O; pseudonyms of plates use these two."""
 _MARK = f"(?:[{_MARKS}](?![习生校期术科察告惕示口域导用得号]))"
 _PLATE = re.compile(
     rf"(?P<province>[{_PROVINCES}])[{SPACE}]?(?P<city>[A-HJ-Za-hj-z]){_CUT}(?P<serial>"
@@ -37,7 +37,7 @@ _THINGS = re.compile(rf"[{SPACE}]?(?:{'|'.join(_LISTS['things'])})")
 def plate(text: str) -> list[Span]:
     """Return vehicle plates, with or without a dot, dash or space after the letter, also those with 挂学警港澳领使.
 
-    Plates of the army and of embassies need a word such as 车牌 nearby; so do those that may name a gene or a drug.
+    Plates of the army and of embassies need a word such as 车牌 nearby; so do plates that look like a gene or a drug.
     """
     narrowed = narrow(text)
     civil = [
@@ -55,7 +55,7 @@ def plate(text: str) -> list[Span]:
 
 
 def _near_vehicle_word(text: str, match: re.Match[str]) -> bool:
-    """Return whether a word for vehicles, not in a placeholder, is shortly before or right after the match."""
+    """Return whether a word for vehicles is shortly before or directly after the match, outside placeholders."""
     start, end = match.span()
     around = text[max(0, start - 8) : start].rpartition("]")[2], text[end : end + 4].partition("[")[0]
     return any(_CONTEXT.search(context) for context in around)

@@ -1,4 +1,4 @@
-"""Resident identity numbers of mainland China: 18 characters (GB 11643-1999), and the 15 digits in use before."""
+"""Resident identity numbers of mainland China: 18 characters (GB 11643-1999), or 15 digits (the earlier form)."""
 
 import re
 from datetime import date
@@ -21,9 +21,9 @@ from curate.pii.spans import apart, value_spans
 from curate.pii.words import words
 
 _PROVINCES = r"(?:1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3])"
-"""The first two digits of a region code by GB/T 2260."""
+"""The first two digits of a region code (GB/T 2260)."""
 _X = "Xx×ΧХх"
-"""The check digit X, and the characters that people type for it."""
+"""The check character X, and characters typed in its place."""
 _STAR = "*＊●•"
 _ANY = f"[0-9{_X}{_STAR}]"
 _STOP = f"(?![0-9{_STAR}])"
@@ -43,7 +43,7 @@ _OLD = re.compile(
     rf"(?<![0-9A-Za-z.#№_-])(?P<value>{_PROVINCES}[0-9]{{4}}[{SPACE}-]?[0-9]{{6}}[{SPACE}-]?[0-9]{{3}})(?![0-9A-Za-z%]|[.][0-9])"
 )
 _PARTS = {3, 6, 10, 12, 14, 17}
-"""Offsets where place, year, month, day and serial number end: 110 101 1987 03 26 204 4."""
+"""Offsets where region, year, month, day and serial number end: 110 101 1987 03 26 204 4."""
 _EVEN = [set(range(size, 18, size)) for size in (1, 2, 3, 4, 6)]
 _WEIGHTS = tuple(2**position % 11 for position in range(17, 0, -1))
 _CHECK = "10X98765432"
@@ -52,10 +52,10 @@ _COUNTED = re.compile(rf"[{SPACE}]?[个元块份次年月]")
 
 @trigger(rf"[\d{NUMERALS}](?:{RAW_GAP}[\dXxＸｘ×ΧХх{_STAR}{NUMERALS}]){{14}}", needs=THREE_DIGITS)
 def resident_id(text: str) -> list[Span]:
-    """Return resident identity numbers: 18 characters with a birthday that exists and the right check digit.
+    """Return resident identity numbers: 18 characters with an existing birthday and the right check digit.
 
-    Their parts may be apart, or groups of equal size, their digits Chinese numerals. After a word such as 身份证 also
-    15 to 20 characters with any check digit, some of them starred. A number that starts with 0 is not one.
+    Spaces may separate parts, or groups of equal size; digits may be Chinese numerals. After a word such as 身份证,
+    also 15 to 20 characters with any check digit, some of them starred. No number starts with 0.
     """
     bare = (match for match in matches([_BARE], text) if _is_valid(match["value"]))
     after_words = (
@@ -66,15 +66,15 @@ def resident_id(text: str) -> list[Span]:
 
 @trigger(rf"\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{3}}", needs=THREE_DIGITS)
 def resident_id_15(text: str) -> list[Span]:
-    """Return identity numbers of 15 digits: province, place, birthday of the 20th century, serial number.
+    """Return identity numbers of 15 digits: province, place, birthday in the 20th century, serial number.
 
-    They have no check digit, so a number right after the word for another number, or before a unit, is not one.
+    They have no check digit, so a number directly after a word for another number, or before a unit, is excluded.
     """
     return value_spans((match for match in _OLD.finditer(narrow(text)) if _old(match)), "id_card", "resident_id_15")
 
 
 def valid(number: str) -> bool:
-    """Return whether 18 characters are a resident number.
+    """Return whether 18 characters are a resident number with a valid date and check digit.
 
     Check digit by GB 11643-1999 (ISO 7064, MOD 11-2): the sum of digit times 2^(position from the right) mod 11.
     """
@@ -84,7 +84,10 @@ def valid(number: str) -> bool:
 
 
 def _is_valid(written: str) -> bool:
-    """Return whether a number is valid and, if separated, has a province and is cut between its parts or evenly."""
+    """Return whether a number is valid.
+
+    A separated one must begin with a province and be cut between parts or evenly.
+    """
     number = _compact(written)
     if not valid(number):
         return False
@@ -101,7 +104,7 @@ def _old(match: re.Match[str]) -> bool:
 
 
 def _day(digits: str) -> bool:
-    """Return whether eight digits are a day from 1800 to 2099."""
+    """Return whether eight digits are a date from 1800 to 2099."""
     if not _LIKE_DAY.match(digits):  # most runs of digits are none; an exception for each would take long
         return False
     try:
@@ -111,5 +114,5 @@ def _day(digits: str) -> bool:
 
 
 def _compact(written: str) -> str:
-    """Return the digits of a number without separators, and X for its letter."""
+    """Return a number without separators, with X for any form of its check character."""
     return _CUTS.sub("", written).translate(_LETTER)

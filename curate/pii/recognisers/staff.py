@@ -1,4 +1,4 @@
-"""Staff numbers after the word for them: 工号 20731, 胸牌号 0826, staff ID N48213, badge #5521."""
+"""Staff numbers after a word for them: 工号 20731, 胸牌号 0826, staff ID N48213, badge #5521."""
 
 import re
 
@@ -26,7 +26,7 @@ _ANNOUNCED = (
 @trigger(_ANNOUNCED, needs=TWO_SIGNS)
 @trigger(_ANNOUNCED, needs=THREE_DIGITS)
 def staff_number(text: str) -> list[Span]:
-    """Return numbers of staff behind their word: three digits or more, with the letters in front; no year, no count."""
+    """Return staff numbers after a word for them: three digits or more, with letters before them; no year, no count."""
     return value_spans((match for match in matches(_NUMBERS, text) if _of_staff(match)), "staff_number", "staff_number")
 
 

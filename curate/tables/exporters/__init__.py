@@ -1,6 +1,7 @@
-"""Exporters: one module per format, each a function from a finished benchmark to files in an empty folder.
+"""Exporters: one module per format, each with a function that writes a benchmark into an empty folder.
 
-A format is a module and its rows in the tables here; without a reader and files `curate verify` checks its manifest.
+A new format needs a module here and an entry in the tables below. Without entries in READERS and FILES, `curate verify`
+checks only the manifest of such a folder.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ READERS: Mapping[str, str] = {
     "trec": "curate.tables.exporters.reading:trec",
     "triples": "curate.tables.exporters.reading:triples",
 }
-"""Format -> function from a folder to `reading.ExportContents`, by which `curate verify` compares labels and texts."""
+"""Format -> function that reads an exported folder into `reading.ExportContents`, which `curate verify` compares."""
 FILES: Mapping[str, tuple[str, ...]] = {
     "beir": ("(corpus|queries).jsonl", "qrels/(test|graded).tsv"),
     "mteb": ("tasks.py",),
@@ -32,11 +33,11 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "trec": ("qrels(-graded)?.txt", "topics.(tsv|jsonl)", "docs.jsonl"),
     "triples": ("triples.jsonl", "(train|queries|documents)-HASH.parquet"),
 }
-"""Format that a manifest names -> patterns of its files beside README.md and verdicts.parquet; HASH is of content.
+"""Format named in the manifest -> patterns of its files besides README.md and verdicts.parquet; HASH: digest of a file.
 
-Those of the formats of FOLDERS have the files of every kind's folder, too.
+The formats of FOLDERS also have the files in the folder of each kind.
 """
 OF_CANDIDATES = ("triples",)
-"""Formats that hold the candidates alone, with their texts and verdicts."""
+"""Formats that contain only the benchmark's candidates (see `labels.candidates`), with texts and verdicts."""
 FOLDERS = ("mteb", "repaired")
-"""Formats with a folder per kind of benchmark."""
+"""Formats with one subfolder per kind of benchmark, such as `retrieval` and `sts`."""

@@ -10,11 +10,11 @@ from curate.core.protocols import Benchmark
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write the retrieval task in BEIR's format; contested pairs are in no binary labels, ids are always JSON strings.
+    """Write the retrieval task in BEIR's format; binary labels omit contested pairs, and ids are always JSON strings.
 
-    `corpus.jsonl` holds {_id, title, text}, `queries.jsonl` {_id, text} and `qrels/test.tsv` the positives under the
-    header query-id, corpus-id, score; graded labels replace these or are in `qrels/graded.tsv` (`split="graded"` of
-    BEIR's loader), with their gains. The corpus streams.
+    `corpus.jsonl` holds {_id, title, text}, `queries.jsonl` {_id, text}, and `qrels/test.tsv` the positives under the
+    header query-id, corpus-id, score. Graded labels with their gains replace the positives, or are written to
+    `qrels/graded.tsv` (`split="graded"` of BEIR's loader). The corpus is streamed.
     """
     documents = (document for batch in benchmark.corpus.batches() for document in batch)
     _write_lines(

@@ -1,25 +1,25 @@
-"""The dataset card: a README.md that describes the contents of a folder, how they were made and how to load them.
+"""The dataset card: a README.md on the contents of an exported folder, how they were made and how to load them.
 
 Keys of `Benchmark.facts` that the card uses (all may be absent; any other key is listed under "How it was made"):
 
 license       identifier such as `cc-by-nc-sa-4.0`
-source        one sentence on where queries and documents come from
-citation      how to cite the set; else a BibTeX entry of its name
-task_metadata what mteb's metadata says of the tasks; see the module of that name
-instruction   what an instruction-tuned encoder is told before a query; else that of tasks.yaml
-repaired      how the labels were made, if a legacy set was repaired instead of judged as a whole
-weak_judges   true where every judge is a heuristic: the card then opens with a warning
+source        one sentence on the origin of queries and documents
+citation      how to cite the benchmark; default: a BibTeX entry of its name
+task_metadata settings of mteb's task metadata; see `curate.tables.exporters.task_metadata`
+instruction   instruction that an instruction-tuned encoder puts before a query; default: that of tasks.yaml
+repaired      how the labels were made, if an existing benchmark was repaired instead of judged completely
+weak_judges   true if every judge is a heuristic: the card then begins with a warning
 judges        the panel, as a list of mappings (name, kind, model, ...) or of names
-parts         role (`retriever`, `judge`) -> names of those who had it: a model of that name scores too well here
+parts         role (`retriever`, `judge`) -> names of its contributors: models of these names get too high scores
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
-dependence    what the judges have in common: `warnings`, with which the card opens, and `effective`, a sentence
-lead          key facts to know before reading scores: rows of title and fact, with which the card opens
-agreement     figures by name, nested at will; None is shown as "not defined"
-experts       estimates for the labels from reviewed samples: a row per figure, a column per kind of labels
-privacy       what was done about personal data, a list of sentences
-checked       kind -> assessors' results on samples of its items, a row per figure
-kinds         stage that makes a kind of benchmark -> what it reported of the making; see `_stage_facts`
-counts        figures of the whole run, such as what each stage dropped
+dependence    similarities of the judges: `warnings`, shown at the top of the card, and `effective`, a sentence
+lead          key facts to read before the scores: rows of title and fact, shown at the top of the card
+agreement     figures by name, nested to any depth; None is shown as "not defined"
+experts       estimates of label quality from reviewed samples: one row per figure, one column per type of labels
+privacy       measures taken on personal data, a list of sentences
+checked       kind -> assessors' results on samples of its items, one row per figure
+kinds         stage that makes a kind of benchmark -> facts that the stage reported; see `_stage_facts`
+counts        figures of the whole run, such as the number of items that each stage dropped
 """
 
 import json
@@ -67,14 +67,14 @@ class Table:
     columns: Sequence[str]
     split: str = "test"
     counted: bool = False
-    """Whether its rows count for the hub's size category."""
+    """Whether the hub's size category counts the rows of this file."""
 
 
 def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table], counts: Json) -> str:
-    """Return the README: a YAML block for `datasets` and mteb, then the card; equal input gives an equal text.
+    """Return the README: a YAML block for `datasets` and mteb, then the card; equal input gives equal text.
 
-    `code` is mteb's code of the language. `counts` are the figures of this folder, as shown in its first table: a
-    mapping, or one per row.
+    `code` is mteb's code of the language. `counts` are the figures of this folder for the card's first table: a
+    mapping, or a list of mappings, one per row.
     """
     facts = benchmark.facts
     front = _front(benchmark, kind, code, tables)
@@ -111,10 +111,11 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
 
 
 def _stage_facts(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
-    """Return the facts of a kind's stage as `made`, and the counts of its items as `fate`.
+    """Return the card variables of a kind's stage: `made`, `fate` and `checked`.
 
-    `planned`, `built` and `dropped` (reason -> count) of those facts are the `fate`, a row each; None if these are
-    absent. `checked` are the results of the human review; None for a kind without one.
+    `made` are the facts that the stage reported. `fate` has a row each for its counts `planned`, `built` and `dropped`
+    (reason -> count); None if one of them is absent. `checked` are the results of the human review; None for a kind
+    that is not reviewed.
     """
     of_stages: Any = benchmark.facts.get("kinds") or {}
     people: Any = benchmark.facts.get("checked") or {}
@@ -129,7 +130,7 @@ def _stage_facts(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
 
 
 def form() -> str:
-    """Return a digest of the card templates: while it is the same, equal facts give equal cards."""
+    """Return a digest of curate's version and all card templates; while it is equal, equal facts give equal cards."""
     shared = (*BASE, OVERVIEW, TRIPLES, benchmark_kind.WORDS, task_metadata.FILE)
     texts = map(template, (*shared, *(kind.card for kind in kinds())))
     # The path of the templates is normalised, so exports from before they moved keep their digest.
@@ -137,7 +138,7 @@ def form() -> str:
 
 
 def told(facts: Mapping[str, Json]) -> list[str]:
-    """Return the lines of a card that come from the facts and cannot be derived from a table."""
+    """Return the names of card entries that come from facts and cannot be recomputed from a table, sorted."""
     return sorted({name.replace("_", " ") if name in _OWN else _MADE for name, fact in facts.items() if fact})
 
 
@@ -174,7 +175,10 @@ def front_matter(front: Mapping[str, Any]) -> str:
 
 
 def _front(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table]) -> dict[str, Any]:
-    """Return the YAML block; `mteb` and `curate` (contributors, facts for scoring) are keys of our own."""
+    """Return the YAML block as a mapping.
+
+    Its keys `mteb` and `curate` (contributors, facts for scoring) are not the hub's.
+    """
     description, prompt = kind.words(benchmark.language, benchmark.facts)
     curate_facts = kind.front(benchmark)
     return {
@@ -220,7 +224,10 @@ def _size(rows: int) -> str:
 
 
 def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> list[dict[str, Any]]:
-    """Return one configuration per table, with a file per split; inside `folder` its name is the prefix."""
+    """Return the hub configurations, one per table name, with one file per split.
+
+    `folder` is the prefix of names and paths.
+    """
     files_of: dict[str, list[dict[str, str]]] = {}
     for table in tables:
         file = {"split": table.split, "path": f"{folder}/{table.file}" if folder else table.file}
@@ -232,7 +239,7 @@ def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> li
 
 
 def overview(benchmark: Benchmark, tasks: Mapping[BenchmarkKind, Sequence[Table]]) -> str:
-    """Return the README above the task folders: every table as a configuration, and links to the cards."""
+    """Return the README of the parent folder: the tables of all task folders as configurations, links to the cards."""
     first = next(iter(tasks))
     default = f"{first.name}-{first.default}"
     configs = [config for kind, tables in tasks.items() for config in _configs(tables, kind.name, default)]

@@ -1,4 +1,4 @@
-"""Published ids of queries and documents: the original ones, prefixed if both sides share one, or new ones."""
+"""Published ids of queries and documents: original, prefixed (if a query and a document share an id) or new."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,26 +16,26 @@ COLUMNS = ("table", "old_id", "new_id")
 _SIDES = {"query_id": "queries", "doc_id": "corpus"}
 _LETTERS = {"queries": "q", "corpus": "d"}
 _OF_PAIRS = ("pair_id", "alternate_id")
-"""Columns of kinds whose ids are derived from query and document ids."""
+"""Columns with ids derived from query and document ids; new ids replace these too."""
 
 
 @dataclass(frozen=True)
 class PublishedIds:
-    """Expressions that turn run ids into published ids, by column."""
+    """Polars expressions that turn the ids of a run into published ids, by column name."""
 
     new: Mapping[str, pl.Expr] = field(default_factory=dict)
     key: pl.DataFrame | None = None
-    """`COLUMNS`, of all queries and documents of the run; None if the original ids are published."""
+    """The columns `COLUMNS`, one row per query and document of the run; None if the original ids are published."""
     prefixed: bool = False
 
     @classmethod
     def by(cls, key: pl.DataFrame) -> "PublishedIds":
-        """Return the published ids that a key (table, old_id, new_id) gives."""
+        """Return the published ids defined by a key table (table, old_id, new_id)."""
         sides = {name: key.filter(pl.col("table") == table) for name, table in _SIDES.items()}
         return cls({name: pl.col(name).replace(side["old_id"], side["new_id"]) for name, side in sides.items()}, key)
 
     def of(self, pairs: pl.DataFrame) -> pl.DataFrame:
-        """Return pairs of the run under their published ids."""
+        """Return a table of the run with the columns of ids in `new` replaced by published ids."""
         return pairs.with_columns(**{name: expression for name, expression in self.new.items() if name in pairs})
 
 
@@ -44,7 +44,10 @@ PREFIXED = PublishedIds({"query_id": "q-" + pl.col("query_id"), "doc_id": "d-" +
 
 
 def numbered(earlier: pl.DataFrame, table: str, ids: pl.Series) -> pl.DataFrame:
-    """Return the key of a table's ids; ids in `earlier` keep their number, so that versions stay comparable."""
+    """Return the key (table, old_id, new_id) of a table's ids.
+
+    Ids in `earlier` keep their number, so versions are comparable.
+    """
     retained = earlier.filter(pl.col("table") == table)
     fresh = pl.DataFrame({"old_id": ids.filter(~ids.is_in(retained["old_id"].implode()))})
     number = (pl.int_range(pl.len()) + retained.height + 1).cast(pl.String).str.zfill(6)
@@ -52,7 +55,10 @@ def numbered(earlier: pl.DataFrame, table: str, ids: pl.Series) -> pl.DataFrame:
 
 
 def published(benchmark: Benchmark, ids: PublishedIds) -> tuple[Benchmark, PublishedIds, pl.DataFrame | None]:
-    """Return the benchmark under its published ids, the ids, and the map of prefixes if ids collided."""
+    """Return the benchmark with published ids, these ids, and the prefix map.
+
+    The map is None unless ids were prefixed.
+    """
     if ids.key is None:
         benchmark, met = prefixed(benchmark)
         return benchmark, ids if met is None else PREFIXED, met
@@ -66,10 +72,10 @@ def published(benchmark: Benchmark, ids: PublishedIds) -> tuple[Benchmark, Publi
 
 
 def prefixed(benchmark: Benchmark) -> tuple[Benchmark, pl.DataFrame | None]:
-    """Return the benchmark with `q-` and `d-` before all ids and the map of them, if any id is used on both sides.
+    """Return the benchmark with ids prefixed by `q-` and `d-`, and their map, if a query and a document share an id.
 
-    Where no query id is a document id the benchmark comes back as it is, with None. The map has the columns table
-    (queries or corpus), old_id and new_id, queries first, each in the order of its table.
+    Otherwise return the unchanged benchmark and None. The map has the columns table (queries or corpus), old_id and
+    new_id, queries first, each in the order of its table.
     """
     queries = benchmark.queries["query_id"].to_list()
     documents = [document.doc_id for document in chain.from_iterable(benchmark.corpus.batches())]

@@ -39,11 +39,11 @@ class Rerank(Section):
 def candidates(
     verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed: int, scale: Scale
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return a reranker's candidates (query_id, doc_id, score) and the queries that have too few negatives.
+    """Return a reranker's candidates (query_id, doc_id, score 1 or 0), and the queries that have too few negatives.
 
-    A query gives at most `positives` of its positives and exactly `negatives` of its negatives, both drawn by seed;
-    contested and incomplete pairs are never candidates. With `rerank.queries` that many queries are drawn by seed, or
-    all if there are fewer.
+    A query contributes at most `rerank.positives` positives and exactly `rerank.negatives` negatives. Positives are
+    drawn by seed, negatives as `rerank.draw` says. Contested and incomplete pairs are never candidates. With
+    `rerank.queries`, that many of these queries are drawn by seed, or all if there are fewer.
     """
     position = pool.select("query_id", "doc_id", "position")
     judged = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])).join(
@@ -73,7 +73,7 @@ def candidates(
 
 
 def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str, scale: Scale) -> list[str]:
-    """Return a query's negatives in drawing order; ties are broken by seed."""
+    """Return a query's negatives in the order in which they are drawn; ties are broken by seed."""
     rows = sampling.shuffled(
         list(negatives.select("doc_id", "votes", "position").iter_rows()), seed, "rerank", query_id
     )
@@ -87,7 +87,7 @@ def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str, scale
 # Contributors of a benchmark: its retrievers and judges, under every name by which one may come back.
 
 ROLES = ("retriever", "judge", "generator")
-"""`generator` wrote texts of the set, such as paraphrases."""
+"""Roles of contributors (models that had a part in the benchmark); a generator wrote texts, such as paraphrases."""
 
 
 def parts(
@@ -95,7 +95,7 @@ def parts(
     panel: Mapping[str, Mapping[str, Json]],
     definitions: Mapping[str, Mapping[str, Settings]],
 ) -> dict[str, list[str]]:
-    """Return role -> contributors, sorted: names in the pipeline, retrievers' kinds, encoders, and encoders' models.
+    """Return role -> sorted names of contributors: retrievers, judges, their encoders and the encoders' models.
 
     `panel` is judge -> identity, `definitions` the encoders and retrievers that the pipeline defines.
     """
@@ -112,7 +112,7 @@ def parts(
 
 
 def _models(settings: Mapping[str, Json], encoders: Mapping[str, Settings]) -> Iterator[str]:
-    """Yield the model of an encoder, or the models of its query and document sides; a side may name another encoder."""
+    """Yield the model of an encoder, or those of its separate query and document encoders (settings or names)."""
     if "model" in settings:
         yield str(settings["model"])
     for side in (settings.get("query"), settings.get("document")):
@@ -125,7 +125,7 @@ def _models(settings: Mapping[str, Json], encoders: Mapping[str, Settings]) -> I
 
 
 def _published_name(model: str) -> str:
-    """Return a model's name on the hub, or only the name of its folder, since local paths are not published."""
+    """Return a model's name on the hub; of a local path only the last component, because paths are not published."""
     return model if model.count("/") == 1 and model[0] not in "./~" else model.rstrip("/").rpartition("/")[2]
 
 
@@ -146,10 +146,10 @@ class Gain(Section):
 
 
 def gains(verdicts: pl.DataFrame, scale: Scale, gain: Gain, settled: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return query_id, doc_id, score (the gain) and contested of every labelled pair of a `verdicts` table, sorted.
+    """Return query_id, doc_id, score (gain) and contested (bool) of the labelled pairs of a `verdicts` table, sorted.
 
-    `settled` (query_id, doc_id, grade) has the pairs that assessors graded differently from the panel; it overrides the
-    panel.
+    `settled` (query_id, doc_id, grade) has the pairs that assessors graded differently from the panel; these grades
+    replace the panel's. A pair without a grade is omitted.
     """
     ranks = {label: rank for rank, label in enumerate(scale.labels)}
     rank_of_vote = pl.element().struct.field("grade").replace_strict(ranks, default=None, return_dtype=pl.Int64)

@@ -1,4 +1,4 @@
-"""MANIFEST.json of an export: SHA-256 of every file, sources of the labels; files that do not belong to the format."""
+"""MANIFEST.json of an export: SHA-256 of every file and the sources of the labels; checks of a folder against it."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _HASH = re.compile(r"-([0-9a-f]{16})\.parquet$")
 
 
 def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each file of a manifest (path -> SHA-256) that does not belong to the format `name`."""
+    """Yield a sentence per file of a manifest (path -> SHA-256) that does not belong to the format `name`."""
     patterns = ["README.md", "CHANGES.md", "verdicts.parquet", "sources.parquet", *FILES.get(name, ())]
     for kind in kinds() if name in FOLDERS else ():
         splits = "".join(f"|-{split}" for split in kind.splits if split != TEST)
@@ -46,13 +46,13 @@ _BESIDE = frozenset({".cache", ".DS_Store", ".git", ".gitattributes", ".gitignor
 
 
 def write(folder: Path, body: Mapping[str, Json]) -> None:
-    """Write the manifest of a folder after all its other files; `body` are the sources of its labels."""
+    """Write the manifest of a folder, after all its other files; `body` holds the sources of the labels."""
     files = {path: digest for path, digest in digests(folder).items() if path != NAME}
     write_json(folder / NAME, {"version": VERSION, **body, "files": files})
 
 
 def described(benchmark: Benchmark, name: str) -> dict[str, Json]:
-    """Return the manifest's description of a benchmark in the format `name`: its rows, and the facts of its cards."""
+    """Return the manifest's description of a benchmark in the format `name`: row counts, and facts of the cards."""
     corpus = benchmark.candidates["doc_id"].n_unique() if name in OF_CANDIDATES else len(benchmark.corpus)
     facts = json.dumps(benchmark.facts, ensure_ascii=False)
     return {

@@ -1,4 +1,4 @@
-"""Benchmark as folders that stock mteb and `datasets` load offline, and as tasks for `mteb.evaluate`."""
+"""Exporter for mteb: folders that stock mteb and `datasets` load offline, and their tasks for `mteb.evaluate`."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -22,11 +22,11 @@ Result = TypeVar("Result")
 
 
 def load_tasks(folder: str | Path) -> "list[AbsTask]":
-    """Return the mteb tasks of a written folder: retrieval, reranking and sts, those that are there.
+    """Return the mteb tasks of an exported folder, such as retrieval, reranking and sts, as far as present.
 
-    `folder` is the run's `export`, the `mteb` in it, or one task's. An edited or missing file is a DataError, so the
-    cache of `datasets` cannot return outdated data. mteb's own result cache does not notice changed data, so evaluate
-    with `cache=None`.
+    `folder` is the run's `export`, its subfolder `mteb`, or the folder of one task. An edited or missing file raises
+    DataError, so the cache of `datasets` cannot return outdated data. mteb's own result cache does not detect changed
+    data, so evaluate with `cache=None`.
     """
     folder = Path(folder)
     below = folder / "mteb" if (folder / "mteb").is_dir() else folder
@@ -57,7 +57,7 @@ META = "model_meta.json"
 RESULTS = "results"
 
 SETTINGS = "run_settings.jsonl"
-"""One line per task, by all tasks of a model's revision together."""
+"""File with one line per task, shared by all tasks of a revision of a model."""
 
 LANGUAGES: Mapping[str, str] = {
     "ar": "ara-Arab",
@@ -74,11 +74,11 @@ LANGUAGES: Mapping[str, str] = {
     "zh-Hant": "cmn-Hant",
     "zh-TW": "cmn-Hant",
 }
-"""Language tags as people write them -> ISO 639-3 and script, as mteb wants them."""
+"""Common language tags -> ISO 639-3 code and script, the form that mteb uses."""
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write a folder per task type of the benchmark, with a README and Parquet files.
+    """Write one folder per kind of benchmark, with a README and Parquet files.
 
     `tasks.py` registers the tasks in mteb, and the README in the parent folder lists them.
     """
@@ -94,7 +94,7 @@ def export(benchmark: Benchmark, folder: Path) -> None:
 
 
 def readmes(benchmark: Benchmark, folder: Path) -> dict[str, str]:
-    """Return file -> README that a written folder must have, from the benchmark and the tables in the folder."""
+    """Return file -> README as expected for an exported folder, from the benchmark and the tables in the folder."""
     tables = {kind: _tables(folder / kind.name, kind) for kind in _present(benchmark)}
     code = mteb_language(benchmark.language)
     cards: dict[str, str] = {}
@@ -111,7 +111,7 @@ def _present(benchmark: Benchmark) -> list[BenchmarkKind]:
 
 
 def _tables(folder: Path, kind: BenchmarkKind) -> list[Table]:
-    """Return the tables in one task's folder, in the order in which they are written."""
+    """Return the tables in the folder of one task, in the order in which the exporter writes them."""
     import pyarrow.parquet as pq
 
     tables: list[Table] = []
@@ -126,7 +126,10 @@ def _tables(folder: Path, kind: BenchmarkKind) -> list[Table]:
 
 
 def mteb_language(language: str) -> str:
-    """Return mteb's code of a language: `zh` and `zh-CN` give `cmn-Hans`; one such as `vie-Latn` is already a code."""
+    """Return mteb's code of a language: `zh` and `zh-CN` give `cmn-Hans`.
+
+    A tag such as `vie-Latn` is returned unchanged.
+    """
     if len(language) == 8 and language[3] == "-":
         return language
     subtags = language.split("-")
@@ -139,7 +142,7 @@ def mteb_language(language: str) -> str:
 
 
 def _write(folder: Path, kind: BenchmarkKind, table: ExportTable) -> Table:
-    """Stream frames into one Parquet file, then name it by its content."""
+    """Stream the frames of a table into one Parquet file, which is then named by its content."""
     import pyarrow.parquet as pq
 
     schema, temporary, rows = kind.configs[table.config], folder / f".{table.config}.parquet", 0
@@ -154,7 +157,7 @@ def _write(folder: Path, kind: BenchmarkKind, table: ExportTable) -> Table:
 
 @cache
 def quiet() -> None:
-    """Keep progress bars and notes of mteb and `datasets` off the terminal; warnings stay in their logs."""
+    """Turn off progress bars of `datasets` and log messages of mteb below ERROR."""
     import logging
 
     import datasets

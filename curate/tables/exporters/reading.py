@@ -1,4 +1,4 @@
-"""Read an export of any format: texts, and every table of labels with the name of the labels it must equal."""
+"""Read an export of any format: its texts, and its tables of labels, each with the name of the expected labels."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ _NAMES = {"id": "doc_id", "query-id": "query_id", "corpus-id": "doc_id"}
 
 
 RETRIEVAL_QUERIES = "retrieval queries"
-"""Name of the queries of the retrieval task, apart from those of reranking, which may differ."""
+"""Name of the retrieval task's queries; the reranking task may have other queries."""
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class ExportContents:
     queries: pl.DataFrame
     """query_id, text."""
     documents: Callable[[], Frames]
-    """doc_id, title, text, in batches."""
+    """Function that yields batches of documents: doc_id, title, text."""
     tables: Mapping[str, tuple[str, pl.DataFrame]]
-    """File -> name of the labels it must equal (see `deriving.expected`), and its table."""
+    """File -> (name of the expected labels, see `curate.runs.derive.expected`; table of the labels in the file)."""
     kinds: Mapping[str, Mapping[str, pl.DataFrame]] = field(default_factory=dict)
-    """Kind with tables of its own -> name (configuration and split) -> table."""
+    """Kind whose labels are not verdicts on documents -> configuration and split, such as `pairs-train` -> table."""
     reranks: bool = False
-    """Whether the format has a reranker's candidates, where there are any."""
+    """Whether the format includes the candidates of a reranker, if the benchmark has any."""
     triples: pl.DataFrame | None = None
-    """query_id, positive_id, negative_id of a set to train on."""
+    """query_id, positive_id, negative_id of a training set; None for other formats."""
 
 
 def mteb(folder: Path) -> ExportContents:
-    """Read the folders of the tasks; the tables of kinds whose labels are not verdicts on documents are separate."""
+    """Read the task folders; kinds whose labels are not verdicts on documents are returned in `kinds`."""
     tables: dict[str, tuple[str, pl.DataFrame]] = {}
     one, two = folder / "retrieval", folder / "reranking"
     for config, kind in (("qrels", "qrels"), ("grades", "grades"), ("contested", "contested")):
@@ -63,14 +63,14 @@ def mteb(folder: Path) -> ExportContents:
 
 
 def own_kinds(folder: Path) -> dict[str, dict[str, pl.DataFrame]]:
-    """Return kind -> its tables, of the kinds whose labels are not the verdicts on documents."""
+    """Return kind -> its tables, for the kinds whose labels are not verdicts on documents."""
     return {
         kind.name: written for kind in kinds() if not kind.judged and (written := _tables_of_kind(folder / kind.name))
     }
 
 
 def _tables_of_kind(folder: Path) -> dict[str, pl.DataFrame]:
-    """Return the tables of a kind that has its own, by configuration and split, such as `pairs` and `pairs-train`."""
+    """Return the tables in the folder of a kind, by configuration and split, such as `pairs` and `pairs-train`."""
     tables: dict[str, pl.DataFrame] = {}
     for path in sorted(folder.glob("*-*.parquet")):
         name = path.stem.rpartition("-")[0]
@@ -81,7 +81,7 @@ def _tables_of_kind(folder: Path) -> dict[str, pl.DataFrame]:
 
 
 def beir(folder: Path) -> ExportContents:
-    """Read corpus.jsonl, queries.jsonl and qrels/test.tsv, with qrels/graded.tsv where it is."""
+    """Read corpus.jsonl, queries.jsonl and qrels/test.tsv, and qrels/graded.tsv if present."""
     tables = {"qrels/test.tsv": ("qrels", _tsv(folder / "qrels" / "test.tsv"))}
     if (graded := folder / "qrels" / "graded.tsv").is_file():
         tables["qrels/graded.tsv"] = ("graded", _tsv(graded))
@@ -98,7 +98,7 @@ def _tsv(path: Path) -> pl.DataFrame:
 
 
 def trec(folder: Path) -> ExportContents:
-    """Read docs.jsonl, topics.jsonl and qrels.txt; topics.tsv holds the same texts on one line each."""
+    """Read docs.jsonl, topics.jsonl, topics.tsv (a table to verify), qrels.txt and, if present, qrels-graded.txt."""
     tables = {"qrels.txt": ("judged", _txt(folder / "qrels.txt"))}
     if (graded := folder / "qrels-graded.txt").is_file():
         tables["qrels-graded.txt"] = ("graded judged", _txt(graded))
@@ -115,7 +115,7 @@ def trec(folder: Path) -> ExportContents:
 
 
 def triples(folder: Path) -> ExportContents:
-    """Read the tables of a set to train on; `triples.jsonl` follows from them."""
+    """Read the Parquet tables of a training set; `triples.jsonl` contains nothing more and is not read."""
     documents = pl.read_parquet(_only(folder, "documents"))
     return ExportContents(
         pl.read_parquet(_only(folder, "queries")),
@@ -143,7 +143,7 @@ def _add(tables: dict[str, tuple[str, pl.DataFrame]], folder: Path, config: str,
 
 
 def _only(folder: Path, config: str) -> Path:
-    """Return the one file of a configuration."""
+    """Return the only Parquet file of a configuration; DataError if there is none, or more than one."""
     paths = sorted(folder.glob(f"{config}-*.parquet"))
     if len(paths) != 1:
         raise DataError(f"{folder}: expected one file {config}-HASH.parquet, found {len(paths)}")
@@ -161,7 +161,7 @@ def _batches(path: Path) -> Frames:
 
 
 def _lines(path: Path, columns: Mapping[str, str], *, in_one: bool = False) -> Frames:
-    """Yield columns (name -> key) of a JSONL file in batches, or all in one."""
+    """Yield columns (name -> JSON key) of a JSONL file in batches; `in_one`: as a single frame."""
     schema, rows = dict.fromkeys(columns, pl.String), list[tuple[str, ...]]()
     with path.open(encoding="utf-8") as stream:
         for line in stream:

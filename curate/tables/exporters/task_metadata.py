@@ -1,6 +1,6 @@
-"""Task metadata for mteb's `TaskMetadata`: fields that users set, fields that follow from the kind, and missing fields.
+"""Metadata of mteb tasks (`TaskMetadata`): fields set by users, fields that follow from the kind, and missing fields.
 
-No default is invented: a field without a setting is left out, and `missing` names it.
+No default is invented: a field without a setting is omitted, and `missing` names it.
 """
 
 import datetime as dt
@@ -19,7 +19,7 @@ FILE = "tables/exporters/task_metadata.yaml"
 
 @cache
 def known() -> Mapping[str, Any]:
-    """Return the permitted values by field, the category by task type, and the required fields, as in mteb."""
+    """Return mteb's rules: permitted values by field, category by task type, and required fields."""
     metadata: dict[str, Any] = parse_yaml(template(FILE))
     return metadata
 
@@ -93,7 +93,10 @@ class MtebMetadata(TaskFields):
 
 
 def block(kind: str, type_: str, facts: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the fields of one task; later ones win: type, card's licence and citation, shared settings, its own."""
+    """Return the metadata of one task: type, the card's licence and citation, shared settings, then its own settings.
+
+    Later ones override earlier ones.
+    """
     stated: Any = facts.get("task_metadata") or {}
     shared, of_task = (
         {name: setting for name, setting in stated.items() if name != "tasks"},
@@ -116,13 +119,13 @@ def usable(licence: str) -> bool:
 
 
 def missing(fields: Mapping[str, Json]) -> list[str]:
-    """Return the unset settings that make mteb's `is_filled()` False, in the order of its metadata."""
+    """Return the names of unset settings that mteb's `is_filled()` requires, in the order of its metadata."""
     names = [name for name in known()["needed"] if fields.get(name) is None]
     return ["export.license" if name == "license" else f"export.mteb.{name}" for name in names]
 
 
 def licence_problem(licence: str | None) -> str | None:
-    """Return as a sentence why mteb rejects a licence; None if mteb accepts it or none is set."""
+    """Return a sentence on why mteb rejects a licence; None if mteb accepts it or none is set."""
     if not licence or usable(licence):
         return None
     return f"export.license: mteb knows no {licence!r}; {suggestion(licence, known()['license'])}; or give its address"

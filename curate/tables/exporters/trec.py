@@ -9,13 +9,13 @@ from curate.core.protocols import Benchmark, Corpus
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write the retrieval task for trec_eval and tools that read its formats.
+    """Write the retrieval task for trec_eval and other tools that read TREC formats.
 
-    `qrels.txt` (`qid 0 docid rel`) holds the positives as 1 and the negatives as 0. Contested and incomplete pairs have
-    no line, so that measures that tell judged from unjudged (bpref, condensed lists) treat them as unjudged. Graded
-    labels replace these or are in `qrels-graded.txt`: one line per pair with a gain, 0 included, also for contested
-    pairs. `topics.tsv` is `qid<tab>text` with white space inside a text made single spaces, `topics.jsonl` {qid, text}
-    as it is; `docs.jsonl` holds {docno, title, text}. The corpus streams.
+    `qrels.txt` (`qid 0 docid rel`) holds the positives as 1 and the negatives as 0. Contested and incomplete pairs are
+    omitted, so measures that distinguish unjudged documents (bpref, condensed lists) treat them as unjudged. Graded
+    labels replace these qrels or are in `qrels-graded.txt`: one line per pair with a gain, 0 included, also for
+    contested pairs. `topics.tsv` is `qid<tab>text` with each run of white space replaced by one space. `topics.jsonl`
+    holds {qid, text} with the text unchanged, `docs.jsonl` {docno, title, text}. The corpus is streamed.
     """
     documents = _write_documents(folder / "docs.jsonl", benchmark.corpus)
     topics = benchmark.queries.select(qid="query_id", text="text")
@@ -48,7 +48,7 @@ def judged(benchmark: Benchmark) -> pl.DataFrame:
 
 
 def _write_documents(path: Path, corpus: Corpus) -> set[str]:
-    """Write one JSON object a document and return the ids."""
+    """Write one JSON object per document and return the ids."""
     ids: set[str] = set()
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         for batch in corpus.batches():

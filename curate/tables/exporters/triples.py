@@ -1,6 +1,6 @@
-"""Write training data: FlagEmbedding's JSONL with texts, and Parquet tables of ids for sentence-transformers.
+"""Exporter of training data: FlagEmbedding's JSONL with texts, and Parquet tables of ids for sentence-transformers.
 
-Positives are the candidates with score 1, negatives the others.
+Positives are the candidates with score 1, negatives those with score 0.
 """
 
 import json
@@ -23,23 +23,23 @@ _OWN = ("license", "source", "instruction", "judges", "weak_judges", "scores", "
 
 @dataclass(frozen=True)
 class TriplesContent:
-    """Contents of a triples folder: one line per query, and the tables by name."""
+    """Contents of a triples folder: lines of `triples.jsonl`, one per query, and Parquet tables by name."""
 
     lists: pl.DataFrame
-    """query_id, and the lists pos and neg of {doc_id, worth}, best grades first."""
+    """query_id, and the lists pos and neg of {doc_id, worth (mean gain of the judges' grades)}, highest first."""
     lines: Iterable[str]
-    """Can be read once, so the texts of a large set are not in memory twice."""
+    """Iterator that can be read once, so that the texts of a large set are not in memory twice."""
     tables: Mapping[str, pl.DataFrame]
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write `triples.jsonl`, the tables `train`, `queries` and `documents`, and a README that names them.
+    """Write `triples.jsonl`, the tables `train`, `queries` and `documents`, and a README on them.
 
-    A line of `triples.jsonl` is a query: {query, pos, neg}, lists of texts; with the fact `scores` also pos_scores and
-    neg_scores, the mean gain of a pair's grades (of the five 4 for S to 0 for D); with the fact `instruction` also
-    prompt. A row of `train` holds query_id, positive_id and negative_id: the n-th positive with the n-th negative,
-    where the shorter list is repeated until the longer one is used up. Best grades come first. DataError if a query
-    lacks either.
+    A line of `triples.jsonl` is a query: {query, pos, neg}, where pos and neg are lists of texts. With the fact
+    `scores` it also has pos_scores and neg_scores: mean gains of a pair's grades (with five grades 4 for S to 0 for D).
+    With the fact `instruction` it also has prompt. A row of `train` holds query_id, positive_id and negative_id: the
+    n-th positive with the n-th negative; the shorter list is repeated up to the length of the longer one. Best grades
+    come first. DataError if a query has no positive or no negative.
     """
     triples = content(benchmark)
     with (folder / LISTS).open("w", encoding="utf-8", newline="\n") as stream:
@@ -49,7 +49,7 @@ def export(benchmark: Benchmark, folder: Path) -> None:
 
 
 def content(benchmark: Benchmark) -> TriplesContent:
-    """Return the contents that `export` writes."""
+    """Return the contents of the folder that `export` writes."""
     lists, doc_ids = _lists(benchmark), set(benchmark.candidates["doc_id"])
     texts = {doc.doc_id: doc.shown() for batch in benchmark.corpus.batches() for doc in batch if doc.doc_id in doc_ids}
     queries = benchmark.queries.join(lists, on="query_id", how="semi", maintain_order="left")
@@ -63,7 +63,7 @@ def content(benchmark: Benchmark) -> TriplesContent:
 
 
 def alone(benchmark: Benchmark) -> Benchmark:
-    """Return the benchmark reduced to the queries and verdicts of its candidates, whose texts the folder contains."""
+    """Return the benchmark with only those queries and verdicts that belong to its candidates."""
     chosen = benchmark.candidates
     return replace(
         benchmark,
@@ -73,7 +73,7 @@ def alone(benchmark: Benchmark) -> Benchmark:
 
 
 def _lists(benchmark: Benchmark) -> pl.DataFrame:
-    """Return query_id, and the lists pos and neg of {doc_id, worth}, best grades first; sorted by query."""
+    """Return query_id and the lists pos and neg of {doc_id, worth}, best mean gain first; sorted by query."""
     gains = dict(zip(benchmark.scale.labels, benchmark.scale.gains, strict=True))
     gain = pl.element().struct.field("grade").replace_strict(gains, default=None, return_dtype=pl.Float64)
     worth = pl.col("votes").list.eval(gain).list.mean().round(5)

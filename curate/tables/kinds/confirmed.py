@@ -1,4 +1,4 @@
-"""Review questions on pairs of sentences: whether both mean the same."""
+"""Kinds whose labels a panel confirmed: review questions for pairs of sentences, and comparison with the ledger."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from curate.tables.kinds.benchmark_kind import ReviewItems, listed
 
 
 def of_pairs(table: pl.DataFrame) -> ReviewItems:
-    """Return the pairs of a table with the label 1 for the same meaning; a stratum per split and kind."""
+    """Return a table's pairs for review: do both sentences mean the same (label 1: yes)? Stratum: split and kind."""
     label = pl.when(pl.col("label") == 1).then(pl.lit("yes")).otherwise(pl.lit("no"))
     stratum = pl.concat_str("split", "kind", separator=", ")
     words_of = benchmark_kind.translated("same")
@@ -31,7 +31,7 @@ def of_pairs(table: pl.DataFrame) -> ReviewItems:
 
 @dataclass(frozen=True)
 class PublishedItem:
-    """An item as exported."""
+    """An exported item: its texts, and the answer, verdict and votes published for it."""
 
     texts: tuple[str, ...]
     """Texts shown to the panel: query and passage, or one text."""
@@ -39,16 +39,16 @@ class PublishedItem:
     """Answer that the published label requires."""
     verdict: Verdict = "confirmed"
     votes: Answers | None = None
-    """Judge -> answer as published; None where votes are not."""
+    """Judge -> published answer; None if votes are not published."""
 
 
 def otherwise(
     kind: str, question: Mapping[str, Json], items: Mapping[str, PublishedItem], ledger: Ledger
 ) -> Iterator[str]:
-    """Compare a kind's items (id -> item) with the panel's answers in the ledger; yield one sentence per difference.
+    """Yield one sentence per difference between a kind's items (id -> item) and the panel's answers in the ledger.
 
     `question` is the manifest's entry of one question. Differences are texts without an answer, votes, and verdicts. A
-    vote published as missing stays missing even if the ledger has an answer since.
+    vote published as missing counts as missing, even if the ledger contains an answer by now.
     """
     panel: Any = question["panel"]
     answers_of = votes(question, {name: published.texts for name, published in items.items()}, ledger)

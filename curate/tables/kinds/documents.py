@@ -1,4 +1,4 @@
-"""Kinds whose labels are the panel's verdicts on documents: retrieval, graded retrieval and reranking."""
+"""Kinds of benchmark whose labels are the panel's verdicts on documents: retrieval, graded retrieval and reranking."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ _RANKED = {"query-id": pl.col("query_id"), "corpus-ids": pl.col("doc_id")}
 
 @dataclass(frozen=True)
 class Content:
-    """The tables of one task; `ranked` holds query_id and the list of its candidates, None for retrieval."""
+    """The tables of one task; `ranked` (query_id, list of candidates' ids) is None for retrieval."""
 
     queries: pl.DataFrame
     documents: Iterable[Document]
@@ -44,7 +44,7 @@ class Content:
     contested: pl.DataFrame | None = None
     """Graded labels of contested pairs; None for binary labels."""
     relevant_from: int = 1
-    """Lowest score in `qrels` that makes a positive."""
+    """Lowest score in `qrels` that counts as positive."""
 
 
 class OfDocuments(BenchmarkKind):
@@ -77,17 +77,17 @@ class OfDocuments(BenchmarkKind):
         """Return the queries, documents and labels of the task."""
 
     def is_graded(self, _benchmark: Benchmark) -> bool:
-        """Return whether the labels are gains, and not positives."""
+        """Return whether the labels are gains; else they are positives."""
         return False
 
     def content(self, benchmark: Benchmark) -> TaskContent:
-        """Return the tables: corpus, queries, qrels, candidates, every judged pair, and contested ones."""
+        """Return the tables: corpus, queries, qrels, candidates, all judged pairs and, if graded, contested pairs."""
         content = self.chosen(benchmark)
         lengths = Lengths(content.size)
         return TaskContent(_tables(content, lengths), lambda: counts(content, lengths))
 
     def words(self, language: str, facts: Mapping[str, Json]) -> tuple[str, Json]:
-        """Return the description, and the instruction of queries: the facts', else that of the language."""
+        """Return the description, and the prompt of queries: the fact `instruction`, else that of the language."""
         texts = words.of(language)
         instruction = str(facts.get("instruction") or texts["instruction"])
         return texts["description"][self.name], {"query": instruction}
@@ -107,7 +107,7 @@ class OfDocuments(BenchmarkKind):
         }
 
     def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
-        """Return the contributors by role, the gains of graded labels, and the scale unless it is the five grades."""
+        """Return the contributors by role, the gains of graded labels, and the scale unless it is the default."""
         facts: Any = benchmark.facts.get("parts") or {}
         if benchmark.scale != FIVE:
             facts = {**facts, "scale": benchmark.scale.to_json()}
@@ -137,7 +137,7 @@ def _keyed(pairs: pl.DataFrame, *columns: str) -> pl.DataFrame:
 
 
 def _frames(documents: Iterable[Document]) -> Iterator[pl.DataFrame]:
-    """Yield the corpus in frames of one size, so that the written bytes do not depend on the source's batches."""
+    """Yield the corpus in frames of `BATCH` rows, so that the written bytes do not depend on the source's batches."""
     stream = iter(documents)
     while batch := list(islice(stream, BATCH)):
         rows = [(document.doc_id, document.title, document.text) for document in batch]
@@ -145,7 +145,7 @@ def _frames(documents: Iterable[Document]) -> Iterator[pl.DataFrame]:
 
 
 def counts(content: Content, lengths: Lengths) -> dict[str, Json]:
-    """Return the figures of one folder; a mean over nothing is None."""
+    """Return the figures of one task folder; a mean over no items is None."""
     queries = content.queries.height
     positives = content.qrels.filter(pl.col("score") >= content.relevant_from).height
     negatives = content.qrels.height - positives
@@ -185,7 +185,7 @@ def documents(corpus: Corpus) -> Iterator[Document]:
 
 
 class Reranking(OfDocuments):
-    """Candidates of queries, scored by MAP@10."""
+    """Reranking of a query's candidates, scored by MAP@10."""
 
     name = title = "reranking"
     mteb = MtebClass("Reranking", "retrieval.AbsTaskRetrieval", "map_at_10", "MAP@10", "text-ranking")
@@ -218,7 +218,7 @@ TASK = MtebClass("Retrieval", "retrieval.AbsTaskRetrieval", "ndcg_at_10", "nDCG@
 
 
 class Retrieval(OfDocuments):
-    """Documents of a corpus for queries, scored by nDCG@10."""
+    """Retrieval from the whole corpus, scored by nDCG@10."""
 
     name = title = "retrieval"
     mteb = TASK
@@ -226,7 +226,7 @@ class Retrieval(OfDocuments):
     scorer = "curate.commands.evaluate.scorers:RetrievalScorer"
 
     def present(self, _benchmark: Benchmark) -> bool:
-        """Return True: without a positive there is no benchmark."""
+        """Return True; a benchmark has at least one positive."""
         return True
 
     def is_graded(self, benchmark: Benchmark) -> bool:
@@ -239,7 +239,7 @@ class Retrieval(OfDocuments):
 
 
 class Graded(OfDocuments):
-    """The same queries and documents as retrieval, with graded labels: gains for nDCG."""
+    """Retrieval with graded labels, scored by nDCG@10 with gains; queries and documents are those of `Retrieval`."""
 
     name = title = "graded"
     mteb = TASK
@@ -247,11 +247,11 @@ class Graded(OfDocuments):
     scorer = "curate.commands.evaluate.scorers:RetrievalScorer"
 
     def present(self, benchmark: Benchmark) -> bool:
-        """Return whether there are graded labels in addition to the binary ones."""
+        """Return whether the benchmark has graded labels in addition to the binary ones."""
         return benchmark.graded is not None and not benchmark.replaced
 
     def is_graded(self, _benchmark: Benchmark) -> bool:
-        """Return True."""
+        """Return True: the labels are gains."""
         return True
 
     def chosen(self, benchmark: Benchmark) -> Content:

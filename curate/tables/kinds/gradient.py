@@ -1,8 +1,9 @@
-"""Gradients: several items per source, scored by how much of each is correct; edits and mixes are separate tasks.
+"""Gradients: several items per source text, with scores by the share of the item that is correct.
 
-Mixes follow integrity gradients (Soffer et al.): of a pair (source X, destination), the first 100, 75, 50 or 25 % of
-the source are kept and completed with the end of another source Z; at level 0 the source is complete and the
-destination is that of another pair Y. Z and Y depend only on the texts, so `curate verify` can recompute every level.
+Mixes follow the integrity gradients of Soffer et al. A pair has a source X and a destination. At the levels 100, 75, 50
+and 25, the first 100, 75, 50 or 25 % of X are retained and completed with the end of another source Z. At level 0 the
+source is complete and the destination is that of another pair Y. Z and Y depend only on the texts, so `curate verify`
+can recompute every level. Edits of a text are a separate task.
 """
 
 from abc import abstractmethod
@@ -36,15 +37,15 @@ from curate.tables.kinds.confirmed import PublishedItem, otherwise
 
 MIX = "mix"
 FEWEST = 3
-"""Minimum number of pairs: X, and different pairs Y and Z."""
+"""Minimum number of pairs: X, and two other pairs Y and Z."""
 LEVELS = (0, 25, 50, 75, 100)
 _SEED = 0
-"""Fixed, so that the order depends on the texts and not on the run's seed."""
+"""Fixed seed: the choice of Y and Z depends on the texts and not on the run's seed."""
 
 
 @dataclass(frozen=True)
 class MixPair:
-    """A source and its destination."""
+    """A source text and its destination text, with their ids."""
 
     source: str
     destination: str
@@ -58,12 +59,12 @@ def mixed(text: str, second: str, share: float) -> str:
 
 
 def successors(order: Sequence[str]) -> dict[str, str]:
-    """Return name -> next name in a cyclic order."""
+    """Return name -> next name, in a cyclic order: the last name is followed by the first."""
     return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 
 
 def partners(pairs: Mapping[str, tuple[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return name -> Z and name -> Y of all pairs (name -> source, destination)."""
+    """Return name -> Z and name -> Y, the pairs that complete each of `pairs` (name -> source, destination)."""
     order = sorted(pairs, key=lambda name: pairs[name])
     texts = [list(pairs[name]) for name in order]
     z, y = (shuffled(order, _SEED, "gradient", purpose, texts) for purpose in ("Z", "Y"))
@@ -73,7 +74,10 @@ def partners(pairs: Mapping[str, tuple[str, str]]) -> tuple[dict[str, str], dict
 def level(
     name: str, share: int, pairs: Mapping[str, tuple[str, str]], z: Mapping[str, str], y: Mapping[str, str]
 ) -> tuple[str, str, str | None]:
-    """Return source, destination and other pair for a level of the pair `name`; no other pair (None) at the highest."""
+    """Return source, destination and name of the other pair (Y or Z) of an item at level `share`, in percent.
+
+    The other pair is None at the highest level.
+    """
     source, destination = pairs[name]
     if share == LEVELS[0]:
         return source, pairs[y[name]][1], y[name]
@@ -83,7 +87,7 @@ def level(
 
 
 def mix_rows(pairs: Mapping[str, MixPair]) -> list[dict[str, object]]:
-    """Return the rows of all levels of all pairs."""
+    """Return one row per pair and level; [] without pairs."""
     if not pairs:
         return []
     texts = {name: (pair.source, pair.destination) for name, pair in pairs.items()}
@@ -113,7 +117,7 @@ _NAMED = {
     "source-id": "source_id",
     "alternate-id": "alternate_id",
 }
-"""Columns of an export -> those of the stage's table."""
+"""Column of an export -> column of the stage's table."""
 _SAME, _CHANGED = "same", "different"
 
 
@@ -129,7 +133,7 @@ def _mteb(highest: int) -> MtebClass:
 
 
 class _Gradient(BenchmarkKind):
-    """Common part of both tasks: two texts, and a level as score."""
+    """Base class of both gradient tasks: two texts, and a level as score."""
 
     default = "items"
     items = ("items",)
@@ -139,7 +143,7 @@ class _Gradient(BenchmarkKind):
     table = "gradients"
     part = True
     made: str
-    """Kind of its rows in the stage's table."""
+    """Value of the column `kind` in this task's rows of the stage's table."""
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:
@@ -169,7 +173,7 @@ class _Gradient(BenchmarkKind):
         yield from sentence("gradients", self._broken(rows), "pairs lack a level, or have one twice", "make them again")
 
     def _broken(self, rows: pl.DataFrame) -> list[str]:
-        """Return the pairs whose levels are not those of the kind."""
+        """Return the ids of pairs that do not have each level of the kind exactly once."""
         expected = [float(rung) for rung in self.levels()]
         held = rows.sort("pair_id", "level").group_by("pair_id", maintain_order=True).agg("level")
         return [name for name, levels in held.iter_rows() if levels != expected]
@@ -179,7 +183,7 @@ class _Gradient(BenchmarkKind):
         """Return the levels that every pair has, lowest first."""
 
     def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
-        """Return all gradients, with the ids of their queries and sources replaced by `new`."""
+        """Return the table of both tasks with query and source ids replaced by `new`; an edit's source is a query."""
         ids = table.with_columns(doc_id=pl.col("source_id")).select(query_id=new["query_id"], doc_id=new["doc_id"])
         source = pl.when(pl.col("kind") == GradientEdit.made).then(ids["query_id"]).otherwise(ids["doc_id"])
         return table.with_columns(query_id=ids["query_id"], source_id=source)
@@ -190,12 +194,12 @@ class _Gradient(BenchmarkKind):
         return texts["description"][self.name], texts["similar"]
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Return the items under the names of the stage's columns, levels as decimals."""
+        """Return the items under the column names of the stage's table, with levels as floats."""
         table = tables["items"].rename(_NAMED)
         return table.with_columns(pl.col("level").cast(pl.Float64), kind=pl.lit(self.made))
 
     def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
-        """Compare levels with those derived from the texts, or from the panel's answers in the ledger."""
+        """Return the differences of the levels from those implied by the texts or the panel's answers."""
         broken = self._broken(table)
         differences = [f"{self.name}: {len(broken):,} pairs have other levels, for example {listed(broken)}"]
         all_differences = [*(differences if broken else []), *self._differences(table, facts, ledger)]
@@ -203,7 +207,7 @@ class _Gradient(BenchmarkKind):
 
     @abstractmethod
     def _differences(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
-        """Yield one sentence per difference."""
+        """Yield one sentence per difference from the texts or the ledger."""
 
     def _unchecked(self, _table: pl.DataFrame, _facts: Mapping[str, Any]) -> Iterator[str]:
         """Yield one sentence per kind of label that cannot be verified."""
@@ -211,7 +215,7 @@ class _Gradient(BenchmarkKind):
 
 
 class GradientEdit(_Gradient):
-    """A counterpart with the same meaning (score 1) and an edit that needs another answer (score 0)."""
+    """Gradient of edits: a counterpart of the same meaning (score 1) and an edit that changes the answer (score 0)."""
 
     name = "gradient-edit"
     title = "meaning under edits"
@@ -226,7 +230,7 @@ class GradientEdit(_Gradient):
         return (0, 1)
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems:
-        """Return both texts of every item and its published label: whether they need the same answer."""
+        """Return both texts and the label of every item; assessors answer whether both need the same answer."""
         rows = table.filter(pl.col("kind") == self.made).select(
             "item_id",
             text1="source",
@@ -254,7 +258,7 @@ class GradientEdit(_Gradient):
 
 
 class GradientMix(_Gradient):
-    """Integrity gradients: a source spliced from two documents, scored by the share that is from the first one."""
+    """Gradient of mixes (integrity gradient): texts spliced from two sources; score: the first one's share in %."""
 
     name = "gradient-mix"
     title = "spliced texts"
@@ -267,7 +271,10 @@ class GradientMix(_Gradient):
         return LEVELS
 
     def without(self, table: pl.DataFrame, ids: Collection[str]) -> pl.DataFrame:
-        """Return the gradients without some pairs; the others are mixed anew, as each pair completes another."""
+        """Return the table without some pairs.
+
+        The other mixes are made again, because each pair completes another one.
+        """
         is_mix = pl.col("kind") == MIX
         originals = table.filter(is_mix, pl.col("level") == LEVELS[-1], ~pl.col("pair_id").is_in(list(ids)))
         columns = originals.select("pair_id", "source", "destination", pl.col("query_id").fill_null(""), "source_id")
@@ -291,7 +298,7 @@ class GradientMix(_Gradient):
 
 
 def _counts(rows: pl.DataFrame) -> list[dict[str, Json]]:
-    """Return the figures of every kind of edit, or of the mixes."""
+    """Return the figures per kind of edit, or of the mixes."""
     lengths = Lengths(0)
     return [
         {

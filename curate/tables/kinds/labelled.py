@@ -33,25 +33,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TRAIN_TEXTS, TEST_TEXTS = 8, 2
-"""Minimum texts of a class in each split: mteb trains on 8 per class."""
+"""Minimum number of texts per class and split; mteb trains on 8 per class."""
 CONFIRMED, QUESTION = "confirmed", "class"
 _NAMES = {"item_id": "item-id", "label": "label-name"}
 
 
 def divisible() -> pl.Expr:
-    """Return whether the class of a row has enough texts in both splits."""
+    """Return a polars expression: whether a row's class has enough texts in both splits."""
     counts = {split: (pl.col("split") == split).sum().over("label") for split in ("train", TEST)}
     return (counts["train"] >= TRAIN_TEXTS) & (counts[TEST] >= TEST_TEXTS)
 
 
 def confirmed(classified: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that all judges confirm, of classes with enough of them; empty with under two classes."""
+    """Return the rows that all judges confirmed, of classes with enough of them; no row if under two classes remain."""
     agreed = classified.filter(pl.col("verdict") == CONFIRMED).filter(divisible())
     return agreed if agreed["label"].n_unique() > 1 else agreed.clear()
 
 
 class OfClasses(BenchmarkKind):
-    """A kind that is made of the table `classified`."""
+    """Base class of the kinds made of the table `classified`: texts with one class each."""
 
     stage = "label"
     table = "classified"
@@ -60,13 +60,13 @@ class OfClasses(BenchmarkKind):
     items = ("texts",)
     card = "tables/kinds/labelled.md.j2"
     only_confirmed: bool = False
-    """Whether it holds the confirmed labels alone."""
+    """Whether the kind is limited to labels that all judges confirmed."""
     shown: str = "text"
-    """mteb's column of the text, and of the label."""
+    """mteb's column of the text; `labelled` is that of the class number."""
     labelled: str = "label"
 
     def rows(self, benchmark: Benchmark) -> pl.DataFrame:
-        """Return the texts of the kind, sorted by item."""
+        """Return the texts of the kind, all or only confirmed ones, sorted by item."""
         table = benchmark.tables[self.table]
         return (confirmed(table) if self.only_confirmed else table).sort("item_id")
 
@@ -76,7 +76,7 @@ class OfClasses(BenchmarkKind):
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:
-        """Return the columns: text and label in mteb's form, and further facts on both."""
+        """Return the columns: text and class number under mteb's names, then label name, votes and other facts."""
         import pyarrow as pa
 
         text = pa.string()
@@ -89,18 +89,21 @@ class OfClasses(BenchmarkKind):
         return {"texts": pa.schema({**columns, "split": text, "group": text, "verdict": text, "votes": votes})}
 
     def written(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return rows in the columns of its file."""
+        """Return rows with the columns of the exported file."""
         renamed = rows.rename(_NAMES).rename({"label_id": self.labelled, "text": self.shown})
         return renamed.select(*self.configs["texts"].names)
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Return the table `classified` from its exported rows."""
+        """Return the table `classified` rebuilt from its exported rows."""
         back = {new: old for old, new in _NAMES.items()}
         rows = pl.concat(tables.values()).rename({self.shown: "text", self.labelled: "label_id"}).rename(back)
         return rows.select(pl.col(name).cast(kind) for name, kind in self.columns.items()).sort("item_id")
 
     def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
-        """Return the table with other ids of its texts; a group is named by the id of its first text."""
+        """Return the table with new ids of its texts.
+
+        A group is named by the id of its first text, so it is renamed too.
+        """
         changed = table
         for column in ("item_id", "group"):
             either = {name: pl.col(column) for name in ("query_id", "doc_id")}
@@ -115,7 +118,10 @@ class OfClasses(BenchmarkKind):
         return texts["description"][self.name], texts[self.name.partition("-")[0]]
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
-        """Yield the problems of the whole table, for one of its kinds only, since the others have the same texts."""
+        """Yield the problems of the table.
+
+        Only `classification` yields them, because the other kinds have the same texts.
+        """
         if self.only_confirmed or self.name != "classification":
             return
         table = benchmark.tables[self.table]
@@ -133,7 +139,7 @@ class OfClasses(BenchmarkKind):
         return {"classes": self._classes(benchmark), "only_confirmed": self.only_confirmed}
 
     def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
-        """Return the names of the classes, by number, and which labels these are."""
+        """Return the names of the classes by number, and whether the labels are `confirmed` or `given`."""
         return {"classes": self._classes(benchmark), "labels": CONFIRMED if self.only_confirmed else "given"}
 
     def _classes(self, benchmark: Benchmark) -> dict[str, Json]:
@@ -141,7 +147,7 @@ class OfClasses(BenchmarkKind):
         return {str(number): name for number, name in pairs.iter_rows()}
 
     def counts(self, rows: pl.DataFrame) -> list[Json]:
-        """Return a row of figures per class and one of all."""
+        """Return one row of figures per class, and one for all classes."""
         lengths = Lengths(0)
         groups = [
             *((name, rows.filter(pl.col("label") == name)) for name in sorted(rows["label"].unique())),
@@ -160,7 +166,10 @@ class OfClasses(BenchmarkKind):
         ]
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems | None:
-        """Return the texts, for which assessors choose the class, none or several; a stratum per class and verdict."""
+        """Return the texts for review; assessors choose the class, `none` or `several`.
+
+        There is one stratum per class and verdict.
+        """
         if self.only_confirmed:
             return None
         stratum = pl.concat_str("label", "verdict", separator=", ")
@@ -218,7 +227,7 @@ _TASK = MtebClass(
 
 
 class Classification(OfClasses):
-    """All labels as they are given."""
+    """Classification with all given labels."""
 
     name = "classification"
     title = "classification"
@@ -238,7 +247,7 @@ class Classification(OfClasses):
 
 
 class ConfirmedClassification(Classification):
-    """The labels that all judges confirmed."""
+    """Classification with the labels that all judges confirmed."""
 
     name = "classification-confirmed"
     title = "classification (confirmed labels)"
@@ -253,7 +262,7 @@ MOST = 2_048
 
 
 class Clustering(OfClasses):
-    """All labels as they are given."""
+    """Clustering with all given labels."""
 
     name = "clustering"
     title = "clustering"
@@ -270,7 +279,7 @@ class Clustering(OfClasses):
     scorer = "curate.commands.evaluate.scorers_by_type:ClusteringScorer"
 
     def attributes(self, benchmark: Benchmark) -> Mapping[str, Json]:
-        """Return mteb's sampling: all texts are embedded; a draw, with replacement, has as many texts as there are."""
+        """Return mteb's sampling: each draw, with replacement, has as many texts as the kind, at most `MOST`."""
         return {**self.mteb.attributes, "max_documents_per_cluster": min(self.rows(benchmark).height, MOST)}
 
     def content(self, benchmark: Benchmark) -> TaskContent:
@@ -280,7 +289,7 @@ class Clustering(OfClasses):
 
 
 class ConfirmedClustering(Clustering):
-    """The labels that all judges confirmed."""
+    """Clustering with the labels that all judges confirmed."""
 
     name = "clustering-confirmed"
     title = "clustering (confirmed labels)"

@@ -36,14 +36,14 @@ _NAMED = {"labels": "label", "pair-id": "pair_id", "query-id": "query_id"}
 """Column of an export -> column of the table, where they differ."""
 _COLUMNS = ("sentence1", "sentence2", *_NAMED, "kind", "group", "retriever", "rank", "overlap", "verdict", "votes")
 _SENTENCES, _PLAUSIBLE, _DIFFERENT = "sts-sentences", "edit-plausible", "edit-different"
-"""Questions of the stage."""
+"""Names of the questions that the stage asks the panel."""
 _POSITIVE, _NEIGHBOUR, _CHANGED = "paraphrase", "neighbour", "different"
 PUBLISHED = ("confirmed", "unconfirmed")
 """Verdicts of pairs that may be published."""
 
 
 class Paraphrase(BenchmarkKind):
-    """Pairs with label 1 or 0, scored by the average precision of the best of mteb's similarities."""
+    """Pairs of sentences with label 1 or 0, scored by average precision with the best of mteb's similarities."""
 
     name = "paraphrase"
     title = "paraphrase"
@@ -93,7 +93,7 @@ class Paraphrase(BenchmarkKind):
         )
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
-        """Yield a sentence per problem: ids, equal or empty sentences, labels, texts in both splits, a single label."""
+        """Yield a sentence per problem: ids, equal or empty sentences, labels, texts in both splits, only one label."""
         pairs = benchmark.tables[self.table].drop_nulls("split")
         yield from repeated("paraphrases", pairs, "pair_id")
         yield from empty("paraphrases", pairs, "pair_id", "sentence1", "sentence2")
@@ -122,7 +122,7 @@ class Paraphrase(BenchmarkKind):
         return texts["description"][self.name], texts["similar"]
 
     def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
-        """Return the contributors by role; their models score too well here (circularity)."""
+        """Return role -> contributors; their models get too high scores on this kind (circularity)."""
         return contributors(benchmark)
 
     def of_card(self, benchmark: Benchmark) -> Mapping[str, Any]:
@@ -130,7 +130,7 @@ class Paraphrase(BenchmarkKind):
         return {"circular": contributors(benchmark)}
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems:
-        """Return the published pairs; assessors answer whether both sentences mean the same."""
+        """Return the published pairs for review; assessors answer whether both sentences mean the same."""
         return of_pairs(table.drop_nulls("split"))
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -154,14 +154,14 @@ class Paraphrase(BenchmarkKind):
 
 
 def contributors(benchmark: Benchmark) -> Mapping[str, Json]:
-    """Return role -> names of the contributors to paraphrases, as the stage reported them."""
+    """Return role -> names of the contributors to paraphrases, as reported by the stage; empty without a report."""
     of_stages: Any = benchmark.facts.get("kinds") or {}
     roles: Mapping[str, Json] = (of_stages.get("paraphrase") or {}).get("parts") or {}
     return roles
 
 
 def answers(votes: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return judge -> answer of the votes of a row."""
+    """Return judge -> answer from the votes of one row."""
     return {vote["judge"]: vote["answer"] for vote in votes}
 
 
@@ -170,7 +170,7 @@ def _label_contradicts_kind() -> pl.Expr:
 
 
 def _contradictions(table: pl.DataFrame) -> Iterator[str]:
-    """Yield one sentence per contradiction within the table."""
+    """Yield one sentence per inconsistency within the table: overlaps, edits and labels."""
     texts = table.select("pair_id", "sentence1", "sentence2", "overlap").iter_rows()
     moved = [name for name, one, two, published in texts if abs(overlap(one, two) - published) > 1e-6]
     edits = table.filter(~pl.col("kind").is_in([_POSITIVE, _NEIGHBOUR]))

@@ -1,4 +1,4 @@
-"""Sentence retrieval: find the original query of a paraphrase, with the panel's labels."""
+"""Sentence retrieval: find the original query of a paraphrase; the panel's labels are the qrels."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 _QUESTION = "sts-sentences"
 _VERDICTS = {"confirmed": "relevant", "rejected": "not relevant"}
-"""Verdict of the table -> verdict of an export, in retrieval terms; other verdicts keep their name."""
+"""Verdict in the table -> verdict in an export; other verdicts are exported unchanged."""
 POSITIVE = pl.col("verdict").is_in(["confirmed", "unconfirmed"])
 _BY_ID = ("pair_id", "query_id")
 
 
 class SentenceRetrieval(BenchmarkKind):
-    """Paraphrases as queries, all original queries as the corpus, scored by nDCG@10."""
+    """Retrieval with paraphrases as queries and all original queries as the corpus, scored by nDCG@10."""
 
     name = "sentence-retrieval"
     title = "sentence retrieval"
@@ -66,7 +66,7 @@ class SentenceRetrieval(BenchmarkKind):
         return {name: pa.schema(column) for name, column in columns.items()}
 
     def present(self, benchmark: Benchmark) -> bool:
-        """Return whether any paraphrase has an original."""
+        """Return whether any paraphrase has a relevant original."""
         return self.table in benchmark.tables and bool(benchmark.tables[self.table].filter(POSITIVE).height)
 
     def content(self, benchmark: Benchmark) -> TaskContent:
@@ -93,7 +93,7 @@ class SentenceRetrieval(BenchmarkKind):
         return TaskContent(tables, lambda: _counts(corpus, queries, judged))
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
-        """Yield what is wrong: empty texts, ids with several texts, pairs twice, paraphrases without an original."""
+        """Yield problems: empty texts, ids with several texts, repeated pairs, paraphrases without original."""
         table = benchmark.tables[self.table]
         judged = table.drop_nulls("pair_id")
         yield from empty("originals", table, "query_id", "text")
@@ -107,16 +107,16 @@ class SentenceRetrieval(BenchmarkKind):
         yield from sentence("originals", bare, "paraphrases have no original", "leave them out")
 
     def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
-        """Return the table with other ids of the originals."""
+        """Return the table with new ids of the original queries."""
         return table.with_columns(query_id=new["query_id"])
 
     def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
-        """Return the description, and one prompt for both sides: both are questions."""
+        """Return the description, and one prompt for queries and documents, which are both questions."""
         texts = words.of(language)
         return texts["description"][self.name], texts["similar"]
 
     def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
-        """Return the contributors by role; their models score too well here (circularity)."""
+        """Return role -> contributors; their models get too high scores on this kind (circularity)."""
         return contributors(benchmark)
 
     def of_card(self, benchmark: Benchmark) -> Mapping[str, Any]:
@@ -124,7 +124,7 @@ class SentenceRetrieval(BenchmarkKind):
         return {"circular": contributors(benchmark)}
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Return one row per judged pair and per original without one; `score` is the value in the qrels."""
+        """Return one row per judged pair, and one per original without a pair; `score` is the value in the qrels."""
         answer = pl.element().struct.rename_fields(["judge", "answer"])
         table_verdicts = {exported: word for word, exported in _VERDICTS.items()}
         pairs = tables["grades"].join(tables["qrels"], on=["query-id", "corpus-id"], how="full", coalesce=True)
@@ -140,7 +140,7 @@ class SentenceRetrieval(BenchmarkKind):
         return corpus.join(judged, on="query_id", how="full", coalesce=True).sort("query_id", "pair_id")
 
     def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
-        """Compare labels with verdicts, and verdicts with the panel's answers in the ledger."""
+        """Return the differences of labels from verdicts, and of verdicts from the panel's answers in the ledger."""
         judged = table.drop_nulls("pair_id")
         expected = pl.when(POSITIVE).then(1)
         differences = [

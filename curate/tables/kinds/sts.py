@@ -1,4 +1,4 @@
-"""STS: pairs of a query and a sentence made from it, of the same or another meaning."""
+"""STS (semantic textual similarity): pairs of a query and a sentence made from it, with the same or another meaning."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ _NAMED = {"score": pl.col("label"), "query-id": pl.col("query_id"), "pair-id": p
 
 
 class Sts(BenchmarkKind):
-    """Pairs of sentences with label 1 or 0, scored by Pearson's correlation with the cosine."""
+    """Pairs of sentences with label 1 or 0, scored by the Pearson correlation of labels and cosine similarities."""
 
     name = "sts"
     title = "sentence similarity"
@@ -60,7 +60,7 @@ class Sts(BenchmarkKind):
         return {"pairs": pa.schema(dict.fromkeys(_COLUMNS, pa.string()) | {"score": pa.int32()})}
 
     def content(self, benchmark: Benchmark) -> TaskContent:
-        """Return the pairs of each split that has any, sorted by id: the score is the label."""
+        """Return the pairs of each non-empty split, sorted by id, with the label as score."""
         pairs = benchmark.tables[self.table]
         by_split = {split: pairs.filter(pl.col("split") == split).sort("pair_id") for split in self.splits}
         held = {split: rows for split, rows in by_split.items() if rows.height}
@@ -71,7 +71,7 @@ class Sts(BenchmarkKind):
         )
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
-        """Yield problems: invalid ids, empty sentences, labels that contradict the kind, queries in two splits."""
+        """Yield problems: invalid ids, empty sentences, labels that contradict the kind, queries in both splits."""
         pairs = benchmark.tables[self.table]
         yield from repeated("pairs", pairs, "pair_id")
         yield from empty("pairs", pairs, "pair_id", "sentence1", "sentence2")
@@ -92,7 +92,7 @@ class Sts(BenchmarkKind):
         return texts["description"][self.name], texts["similar"]
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems:
-        """Return the pairs for review (do both sentences mean the same?), with a stratum per split and kind."""
+        """Return the pairs for review (do both sentences mean the same?), with one stratum per split and kind."""
         return of_pairs(table)
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -106,7 +106,7 @@ class Sts(BenchmarkKind):
         )
 
     def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
-        """Compare labels with the kind of each pair, and with the panel's answers on its sentences and words."""
+        """Return the differences of labels from the pairs' kinds and from the panel's answers."""
         wrong = pl.col("label").ne_missing((pl.col("kind") == "positive").cast(pl.Int32))
         differences = [
             f"sts: {rows.height:,} {what}, for example {listed(rows['pair_id'].to_list())}"
@@ -128,7 +128,7 @@ class Sts(BenchmarkKind):
 
 
 def _words(pairs: pl.DataFrame, question: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
-    """Yield a sentence if words of pairs are not confirmed by the panel, in dictionary order or reversed."""
+    """Yield a sentence if the panel confirmed the words of a pair neither as (term, synonym) nor in reversed order."""
     words = pairs.select("term", "synonym").unique(maintain_order=True).rows()
     both = [words, [pair[::-1] for pair in words]]
     answers_of = [votes(question, {str(number): pair for number, pair in enumerate(order)}, ledger) for order in both]

@@ -1,4 +1,4 @@
-"""Readers: turn users' files, folders and mteb tasks into rows with their line numbers."""
+"""Readers that turn users' files, folders and mteb tasks into rows with line numbers."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 Table = Literal["queries", "corpus", "qrels", "labels"]
 TABLES: tuple[Table, ...] = ("queries", "corpus", "qrels")
-"""Tables of every source; `labels` (classes of texts) are read only if they are named."""
+"""Tables of every source; `labels` (classes of texts) are read only if a setting names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +17,14 @@ class Row:
     """Line of a text file (where the row begins), or number of the row, from 1."""
     values: Mapping[str, object]
     at: int
-    """Position in the source after this row, in the unit of its `size`."""
+    """Position in the source after this row, in the unit of `Source.size` (bytes or rows)."""
     part: str = ""
-    """Prefix of the line number where that is the id, so that ids of several files differ."""
+    """Prefix of the line number if line numbers serve as ids, so that ids of several files differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A row that cannot be used; it never holds any of the row's text."""
+    """A row that cannot be used: what was found and expected, and the remedy, without any text of the row."""
 
     line: int
     found: str
@@ -37,7 +37,7 @@ class Problem:
 
 
 class Source(Protocol):
-    """Source of the rows of one table, which can be read several times."""
+    """Source of the rows of one table; its rows can be read repeatedly."""
 
     @property
     def place(self) -> str:
@@ -54,11 +54,11 @@ class Source(Protocol):
         ...
 
     def header(self) -> list[str] | None:
-        """Return the names of the columns; None where every row has names of its own."""
+        """Return the names of the columns; None if each row has its own, as in JSON."""
         ...
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
-        """Yield every row in order, or its Problem; only the `wanted` columns must be read."""
+        """Yield each row in order, or a Problem in its place; columns other than `wanted` may be left out."""
         ...
 
     def digest(self) -> str:

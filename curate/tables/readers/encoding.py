@@ -13,12 +13,12 @@ from curate.core.errors import DataError
 from curate.core.scripts import common
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-"""Ending -> pyarrow's name of the codec."""
+"""File extension -> pyarrow's name of the codec."""
 _BLOCK = 1 << 16
 
 
 def ending(path: Path) -> tuple[str, str]:
-    """Return the extensions of a file's format and compression, in lower case: `.csv` and `.gz` for a.csv.GZ."""
+    """Return the extensions of a file's format and of its compression, in lower case: `.csv` and `.gz` for a.csv.GZ."""
     last = path.suffix.lower()
     return (Path(path.stem).suffix.lower(), last) if last in COMPRESSIONS else (last, "")
 
@@ -29,7 +29,7 @@ def stem(path: Path) -> str:
 
 
 class _Archive(io.RawIOBase):
-    """The decompressed bytes of a stream; DataError where it is damaged."""
+    """Raw stream of the decompressed bytes of a file; DataError if the file is damaged."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         import pyarrow as pa
@@ -54,7 +54,7 @@ class _Archive(io.RawIOBase):
 
 
 class Unpacked(io.BufferedReader):
-    """Decompressed bytes of a file; `consumed` counts the compressed bytes read."""
+    """Decompressed bytes of a file; `consumed` returns the number of compressed bytes read so far."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         super().__init__(_Archive(path, stream), _BLOCK)
@@ -67,7 +67,7 @@ class Unpacked(io.BufferedReader):
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading its bytes; decompressed if its extension is that of a compressed file."""
+    """Open a file for reading bytes; a file with the extension of a compression is decompressed."""
     with path.open("rb") as stream:
         yield Unpacked(path, stream) if path.suffix.lower() in COMPRESSIONS else stream
 
@@ -76,23 +76,23 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 Encoding = Literal["utf-8", "utf-16", "gb18030", "big5"]
 SAMPLE = 1_000
-"""Number of lines with bytes above 127 from which the encoding is chosen."""
+"""Maximum number of lines with non-ASCII bytes from which the encoding is detected."""
 
 CODECS: dict[Encoding, tuple[str, ...]] = {
     "utf-8": ("utf-8",),
     "gb18030": ("gb18030",),
     "big5": ("cp950", "big5hkscs"),  # what Windows writes, then what Hong Kong adds
 }
-"""Encodings whose lines can be told apart by their bytes -> the codecs that may read a line, tried in order."""
+"""Encoding whose lines end at the byte of a line feed -> codecs that may decode a line, tried in order."""
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHUNK = 1 << 16
 _SAMPLE_BYTES = 1 << 20
 _SHARE = 0.05
 """Minimum share of frequent Chinese characters in Chinese text."""
 _FIRST: dict[Encoding, tuple[str, int, int]] = {"gb18030": ("gb2312", 0xB0, 0xD7), "big5": ("big5", 0xA4, 0xC6)}
-"""Encoding -> its older form, and the range of first bytes of that form's common characters; rarer ones follow."""
+"""Encoding -> its older standard, and the range of first bytes of the common characters there; rarer ones follow."""
 _RARER = 0.5
-"""Weight of a rarer character against a common one."""
+"""Weight of a rare character relative to a common one."""
 
 OLD_MAC = (
     "found lines that end with carriage returns alone, expected line feeds; save the file again, as CSV UTF-8 or with "
@@ -109,22 +109,24 @@ class Line:
     text: str | None
     """None if its bytes are not valid in the file's encoding."""
     at: int
-    """Bytes of the file on disk read so far."""
+    """Number of bytes of the file on disk read so far, including this line."""
 
 
 def detect(path: Path, option: str | None) -> Encoding:
-    """Return the encoding of a text file, as `guess` finds it."""
+    """Return the detected encoding of a text file; see `guess`."""
     with opened(path) as stream:
         return guess(stream, str(path), option)
 
 
 def guess(stream: BinaryIO, path: str, option: str | None) -> Encoding:
-    """Return the encoding of a stream: by its byte order mark, else UTF-8 if most lines are, else by its characters.
+    """Return the detected encoding of a stream, from its byte order mark, its valid UTF-8, or its characters.
 
-    GB18030 or Big5: a sample is decoded with both, and the result with more frequent Chinese characters wins. A table
-    whose only Chinese texts are names or headings may contain none of these; then the encoding wins whose older form
-    has more of the characters. DataError if none of the three fits, if there are zero bytes without a byte order
-    mark, or if lines end with a carriage return only; the message names `option`, which sets the encoding, if given.
+    Without byte order mark it is UTF-8 if at least half of the lines with non-ASCII bytes are valid. Otherwise a sample
+    is decoded as GB18030 and as Big5, and the encoding with the larger share of frequent Chinese characters is chosen.
+    If that share is too small, as in a table whose only Chinese texts are names or headings, the encoding is chosen by
+    the share of characters that its older standard (GB 2312 or Big5) contains. DataError if none of the three encodings
+    fits, if there are zero bytes without a byte order mark, or if lines end with carriage returns only; the message
+    names `option`, the setting of the encoding, if given.
     """
     remedy = f"save the file as UTF-8{f', or name its encoding with {option}' if option else ''}"
     head = stream.read(4096)
@@ -175,9 +177,9 @@ def _plausible(sample: list[bytes], encoding: Encoding) -> float:
 
 
 def _usual(sample: list[bytes], encoding: Encoding) -> float:
-    """Return the share of non-ASCII characters that the older form of an encoding has; rarer ones weigh less.
+    """Return the weighted share of non-ASCII characters in the older standard of an encoding; rare ones weigh `_RARER`.
 
-    0 if a line cannot be decoded.
+    The share is 0 if a line cannot be decoded.
     """
     older, low, high = _FIRST[encoding]
     texts = [_decode(line, encoding) for line in sample]
@@ -198,7 +200,7 @@ def _decode(line: bytes, encoding: Encoding) -> str | None:
 
 
 def lines(stream: BinaryIO, encoding: Encoding) -> Iterator[Line]:
-    """Yield the lines of an open file without its byte order mark; only a line feed ends a line.
+    """Yield the lines of an open file without byte order mark; a carriage return alone does not end a line.
 
     The text of a line that cannot be decoded is None; reading continues after it.
     """
@@ -210,7 +212,7 @@ def lines(stream: BinaryIO, encoding: Encoding) -> Iterator[Line]:
 
 
 def _utf16(stream: BinaryIO) -> Iterator[tuple[str | None, int]]:
-    """Yield the lines of a UTF-16 stream and their lengths in bytes; a line feed has two bytes here."""
+    """Yield the lines of a UTF-16 stream with their lengths in bytes; a line feed has two bytes."""
     decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
     remainder = ""
     for chunk in iter(lambda: stream.read(_CHUNK), b""):

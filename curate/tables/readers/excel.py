@@ -1,4 +1,4 @@
-"""Rows of an .xlsx sheet: every cell as the text that a CSV of it would have, formulas by their stored values."""
+"""Rows of an .xlsx sheet: each cell as the text that a CSV export would contain; of formulas, the stored values."""
 
 import warnings
 import zipfile
@@ -23,31 +23,34 @@ _FORMULA = (b"<f>", b"<f ")
 _DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, SyntaxError, OSError)
 _CHUNK = 1 << 20
 ERRORS = frozenset({"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"})
-"""Error values of a spreadsheet; not #N/A, which people type for a missing value."""
+"""Error values of a spreadsheet; #N/A is not included, because people type it for a missing value."""
 LOOKED = 200
-"""Number of first rows from which the columns of a sheet without a header are counted."""
+"""Number of first rows that determine the number of columns in a sheet without a header."""
 Cells = list[str]
 
 
 @dataclass(frozen=True)
 class Worksheet:
-    """One sheet of a file: the one that is named, else the only one with data, else the one named like the table."""
+    """One sheet of an Excel file.
+
+    It is the sheet `wanted`, if given, else the only sheet with data, else the only sheet with data named in `usual`.
+    """
 
     path: Path
     wanted: str | None
     option: str
-    """What names a sheet, for an error."""
+    """Option or setting that names the sheet, for error messages."""
     usual: Sequence[str] = ()
-    """Names that decide where several sheets have data."""
+    """Sheet names, in lower case, of which one decides if several sheets have data."""
     header: bool = True
 
     @property
     def name(self) -> str:
-        """Return the name of the sheet; DataError if there is no data, ConfigError if several sheets may be meant."""
+        """Return the name of the sheet; DataError without data, ConfigError if the sheet is missing or ambiguous."""
         return self._facts[0]
 
     def columns(self) -> list[str]:
-        """Return the names of the columns: the cells of the first row that is not blank, or numbered ones."""
+        """Return the names of the columns: the cells of the first non-blank row, or column_1, ... without a header."""
         return self._facts[1]
 
     def size(self) -> int:
@@ -56,7 +59,7 @@ class Worksheet:
 
     @cached_property
     def _facts(self) -> tuple[str, list[str], int]:
-        """Return name, columns and size; the file is opened once, since opening takes as long as reading it."""
+        """Return name, columns and size from one opening of the file, because opening takes as long as reading."""
         with _opened(self.path) as (book, formulas):
             name = self._chosen(book, formulas)
             size = int(book[name].max_row or 1)
@@ -85,7 +88,10 @@ class Worksheet:
         return usual[0] if len(full) > 1 else full[0]
 
     def rows(self) -> Iterator[Row | Problem]:
-        """Yield every row that is not blank, by its number in the sheet; cells beyond the last column are not read."""
+        """Yield each non-blank row below the header with its number in the sheet.
+
+        Cells beyond the last column are ignored.
+        """
         names, first = self.columns(), self.header
         with _opened(self.path) as (book, formulas):
             for number, cells, lost in _read(book, formulas, self.name):
@@ -97,7 +103,7 @@ class Worksheet:
 
 
 def _sheet_of(name: str, names: Sequence[str], path: Path) -> str:
-    """Return the sheet with this name, or the only one that differs in case alone; ConfigError without one."""
+    """Return the sheet with this name, or the only one that differs in case alone; ConfigError if there is none."""
     alike = [candidate for candidate in names if candidate.casefold() == name.casefold()]
     if name in names or len(alike) == 1:
         return name if name in names else alike[0]
@@ -105,7 +111,7 @@ def _sheet_of(name: str, names: Sequence[str], path: Path) -> str:
 
 
 def _problem(number: int, cells: Cells, names: Sequence[str], lost: int | None) -> Problem | None:
-    """Return the problem of a row: a formula without a stored value, or an error instead of a value."""
+    """Return the problem of a row: a formula without a stored value, or an error value; None if the row is valid."""
     if lost is not None and lost < len(names):
         problem = f"a formula without a stored value in the column {names[lost]}"
         return Problem(number, problem, "its value", "open the file in a spreadsheet program and save it")
@@ -115,7 +121,7 @@ def _problem(number: int, cells: Cells, names: Sequence[str], lost: int | None) 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple["Workbook", "Workbook | None"]]:
-    """Yield the workbook with stored values, and a second one with formulas if there are any."""
+    """Yield the workbook with stored values, and a second one with formulas, or None if there are no formulas."""
     from openpyxl import load_workbook
 
     books: list[Any] = []

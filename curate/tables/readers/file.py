@@ -1,4 +1,4 @@
-"""One file as a source of rows: JSON, CSV, TSV, Excel, Parquet, Arrow, TREC qrels, or a text per line."""
+"""A file as a source of rows: JSON, CSV, TSV, Excel, Parquet, Arrow, TREC qrels, or plain text (a text per line)."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -24,13 +24,16 @@ _MANIFEST = "MANIFEST.json"
 
 
 def beside(queries: Path) -> Path | None:
-    """Return the folder of the export that a queries file belongs to; None if it has no table of marks."""
+    """Return the folder of the export that contains a queries file; None if it has no table `sources.parquet`."""
     folders = (queries.parent, queries.parent.parent)  # of BEIR, of a task of MTEB
     return next((folder for folder in folders if (folder / _MANIFEST).is_file() and (folder / MARKS).is_file()), None)
 
 
 def marked(rows: Iterable[Row | Problem], export: Path) -> Iterator[Row | Problem]:
-    """Yield rows of queries, with the mark (who wrote the query) in the column `source` if the export has one."""
+    """Yield the rows of queries with the query's author, as recorded in the export, in the column `source`.
+
+    A row without a record is unchanged.
+    """
     marks = dict(read_table(export, Path(MARKS).stem).select("query_id", "source").iter_rows())
     for row in rows:
         cells = () if isinstance(row, Problem) else (reached(row.values, name) for name in NAMES["queries"]["id"])
@@ -45,7 +48,7 @@ _BLANK = 100
 
 
 def is_qrels(path: Path, encoding: Encoding) -> bool:
-    """Return whether the first line is one of TREC qrels: four words, the last a whole number, also as `1.0`."""
+    """Return whether the first non-blank line is a line of TREC qrels: four words, the last a whole number or `1.0`."""
     with opened(path) as stream:
         words = ((line.text or "").split() for line in islice(lines(stream, encoding), _BLANK))
         first = next(filter(None, words), [])
@@ -53,7 +56,7 @@ def is_qrels(path: Path, encoding: Encoding) -> bool:
 
 
 def qrels_rows(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
-    """Yield the lines that are not blank."""
+    """Yield each non-blank line of TREC qrels, or its Problem."""
 
     def converted(number: int, text: str, position: int) -> Row | Problem:
         words = text.split()
@@ -81,10 +84,10 @@ ENDINGS: dict[str, Format] = {
     ".txt": "txt",
 }
 BINARY = frozenset({"xlsx", "parquet", "arrow"})
-"""Formats that are compressed already and need random access."""
+"""Formats that need random access to the file, so that a compressed file of them is not read."""
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SAVED = {".xls": ".xlsx", ".xlsm": ".xlsx", ".ods": ".xlsx", ".xz": ".gz", ".zip": ".gz", ".7z": ".gz", ".rar": ".gz"}
-"""Unsupported ending -> the one to save such a file with."""
+"""Unsupported file extension -> extension to suggest instead."""
 
 
 def format_of(path: Path) -> Format:
@@ -103,7 +106,7 @@ def format_of(path: Path) -> Format:
 
 @dataclass(frozen=True)
 class File:
-    """A file of rows."""
+    """A file as a source of rows of one table."""
 
     path: Path
     format: Format
@@ -111,15 +114,15 @@ class File:
     delimiter: str | None = None
     """Delimiter of a CSV or TSV file; detected if None."""
     option: str | None = "ingest.encoding"
-    """Setting that names the encoding, for errors; None if there is none."""
+    """Setting that names the encoding, for error messages; None if there is none."""
     has_header: bool = True
     """Whether the first row of a CSV, TSV or Excel file names its columns."""
     sheet: str | None = None
-    """Of an Excel file."""
+    """Name of the sheet of an Excel file; None to choose it."""
     table: Table | None = None
-    """Table in the file; None for ratings."""
+    """Table that the file holds; None for ratings."""
     part: str = ""
-    """Prefix of the line number where that is the id: `2-` for the second of several files."""
+    """Prefix of the line number if line numbers serve as ids: `2-` for the second of several files."""
 
     @property
     def place(self) -> str:
@@ -133,13 +136,13 @@ class File:
 
     @cached_property
     def kind(self) -> Format:
-        """Return the format; TREC for qrels without a header, even if their extension is that of a text file."""
+        """Return the format; TREC for qrels without a header, even if the extension is that of a text file."""
         plain = self.table == "qrels" and self.format in ("tsv", "txt") and self.has_header and not self.delimiter
         return "trec" if plain and is_qrels(self.path, self.text_encoding) else self.format
 
     @cached_property
     def text_encoding(self) -> Encoding:
-        """Return the encoding that was named, else the one that is detected."""
+        """Return the configured encoding, else the detected one."""
         return detect(self.path, self.option) if self.encoding == "auto" else self.encoding
 
     @cached_property
@@ -170,7 +173,7 @@ class File:
         return self._columnar.size() if self._columnar else self.path.stat().st_size
 
     def header(self) -> list[str] | None:
-        """Return the names of the columns; None for JSON."""
+        """Return the names of the columns; None for JSON, whose rows have their own names."""
         if self._columnar:
             return self._columnar.columns()
         match self.kind:
@@ -209,7 +212,10 @@ class File:
                 return text_rows.table(self.path, self.text_encoding, self.dialect)
 
     def digest(self) -> str:
-        """Return the SHA-256 of the content; DataError if the file cannot be read."""
+        """Return the SHA-256 of the content, combined with the export's `sources.parquet` if there is one.
+
+        DataError if the file cannot be read.
+        """
         try:
             state = self.path.stat()
             content = _digest(self.path, state.st_size, state.st_mtime_ns)

@@ -1,6 +1,6 @@
-"""Files of a folder by table and split: named by README.md or by the names of files and folders.
+"""Files of a folder by table and split, according to its README.md or to the names of files and folders.
 
-The split is the one that is asked for, else `test`, else the only one.
+The split is the configured one, else `test`, else the only one.
 """
 
 import json
@@ -22,12 +22,15 @@ from curate.tables.readers.file import BINARY, ENDINGS
 
 DEFAULT_SPLIT = "test"
 USUAL = ("test", "dev", "validation", "valid", "val", "eval", "train")
-"""Split names that may occur in the file names of texts."""
+"""Split names recognised in the file names of queries and corpus."""
 Files = TypeVar("Files")
 
 
 def choose_split(splits: Collection[str], split: str | None, path: str) -> str | None:
-    """Return the split to read: the one asked for, else `test`, else the only one; None if there is none at all."""
+    """Return the split to read: the configured one, else `test`, else the only one; None if there are no splits.
+
+    ConfigError if the configured split is missing, or if none of several splits can be chosen.
+    """
     if split is not None and split not in splits:
         available = ", ".join(splits) or "none"
         raise ConfigError(f"{path}: found the splits {available}, expected {split!r}; set ingest.split to one of them")
@@ -39,7 +42,10 @@ def choose_split(splits: Collection[str], split: str | None, path: str) -> str |
 
 
 def choose_texts(splits: Mapping[str, Files], table: Table, split: str | None, path: str) -> tuple[str, Files]:
-    """Return name and files of the texts to read: of the split, of the table's name, or of the only split there is."""
+    """Return name and files of the split of queries or corpus to read; ConfigError if none can be chosen.
+
+    The choices in order: `split` or `test`, a split named like the table, the only split.
+    """
     for choice in (split or DEFAULT_SPLIT, table):
         if choice in splits:
             return choice, splits[choice]
@@ -52,7 +58,7 @@ def choose_texts(splits: Mapping[str, Files], table: Table, split: str | None, p
 
 
 def unread_splits(table: Table, chosen: str | None, splits: Iterable[str]) -> list[str]:
-    """Return a note on the splits of a table that are not read; none if all are."""
+    """Return a list with one note on the splits of a table that are not read; [] if all are read."""
     others = [name for name in splits if name != chosen]
     if chosen is None or not others:
         return []
@@ -62,13 +68,13 @@ def unread_splits(table: Table, chosen: str | None, splits: Iterable[str]) -> li
 # Files of an MTEB folder by the `configs:` in the head of its README.md.
 
 Configs = Mapping[str, Mapping[str, list[str]]]
-"""Config -> split -> patterns of files."""
+"""Configuration -> split -> glob patterns of files."""
 _HEAD = safe_yaml.YamlLimits(1_000_000, 100_000)
-"""A head may list hundreds of configurations."""
+"""Size limits of a README's YAML block, which may list hundreds of configurations."""
 
 
 def readme_configs(readme: Path) -> Configs:
-    """Return config -> split -> patterns, from the YAML between the first two `---` lines; empty if there is none."""
+    """Return configuration -> split -> patterns from the README's YAML block (between the first `---` lines), or {}."""
     if not readme.is_file():
         return {}
     with readme.open("rb") as stream:
@@ -111,7 +117,7 @@ def _listed(patterns: object) -> list[str]:
 def files_of_readme(
     folder: Path, configs: Configs, split: str | None
 ) -> tuple[list[Path], list[Path], list[Path], list[Path], list[str]]:
-    """Return the files of queries, corpus and qrels, of qrels of other splits, and notes on unused files."""
+    """Return the files of queries, corpus, qrels and qrels of other splits, and notes on unused files."""
     readme = str(folder / "README.md")
     qrels = configs.get("qrels") or configs.get("default") or {}
     if {"queries", "corpus"} & set(qrels):  # the older layout: texts and qrels in two repositories
@@ -150,15 +156,15 @@ def _matches(folder: Path, patterns: list[str], readme: str) -> list[Path]:
 # Files of one table in a folder, by split: shards of any format, or what `datasets.save_to_disk` wrote.
 
 SAVED, SAVED_SPLITS = "state.json", "dataset_dict.json"
-"""Files that `save_to_disk` writes beside the Arrow files of a data set, and into the folder of several splits."""
+"""Files written by `save_to_disk` of `datasets`: in the folder of a split, and in the parent folder of the splits."""
 _SHARD = re.compile(r"[-_.]?\d{4,}(-of-\d+)?([-.].*)?$")
 _PROSE = {"readme", "license", "licence", "citation", "notice"}
 _WHOLE = {"", "part", "data", "qrels", "default"}
-"""Beginnings of names that are no splits."""
+"""First parts of file names that are no names of splits."""
 
 
 def is_data(path: Path) -> bool:
-    """Return whether a file can hold a table, by its name."""
+    """Return whether a file can hold a table, judged by its name."""
     ending, packing = encoding.ending(path)
     supported = ending in ENDINGS and not (packing and ENDINGS[ending] in BINARY)
     hidden = path.name.startswith((".", "_"))
@@ -174,9 +180,9 @@ def holds_data(folder: Path) -> bool:
 
 
 def shards_of(folder: Path, table: Table, split: str | None) -> tuple[list[Path], list[str]]:
-    """Return the files of a table's folder that are to be read, and notes on those that are not.
+    """Return the files to read in the folder of a table, and notes on splits that are not read.
 
-    DataError if there is none, ConfigError if there are several splits and none was chosen.
+    DataError without files, ConfigError if none of several splits can be chosen.
     """
     by_split = splits_of(folder, None if table == "qrels" else {*USUAL, *([split] if split else [])})
     if not by_split:
@@ -190,7 +196,10 @@ def shards_of(folder: Path, table: Table, split: str | None) -> tuple[list[Path]
 
 
 def splits_of(folder: Path, names: Collection[str] | None) -> dict[str, list[Path]]:
-    """Return split -> files of a folder, all or only those in `names`; files that name no split are `test`."""
+    """Return split -> files of a folder, for all splits or those in `names`.
+
+    Files not named after a split are `test`.
+    """
     if (folder / SAVED_SPLITS).is_file():
         return {path.name: _saved(path) for path in sorted(folder.iterdir()) if (path / SAVED).is_file()}
     if (folder / SAVED).is_file():
@@ -204,7 +213,7 @@ def splits_of(folder: Path, names: Collection[str] | None) -> dict[str, list[Pat
 
 
 def _nested(folder: Path, names: Collection[str] | None) -> dict[str, list[Path]]:
-    """Return split -> files for files in subfolders: one per split, or one subset, such as `default`."""
+    """Return split -> files in subfolders: each is a split, or one is a subset (such as `default`) with the splits."""
     below = [path for path in sorted(folder.iterdir()) if path.is_dir() and holds_data(path)]
     subset = next((path for path in below if path.name == "default"), None)
     if subset or (len(below) == 1 and below[0].name not in (names or USUAL)):
@@ -234,22 +243,22 @@ def _saved(folder: Path) -> list[Path]:
 # Files of a folder, by its README.md (MTEB), else by the names of its files and folders (BEIR, MTEB, save_to_disk).
 
 _FIRST: dict[Table, tuple[str, ...]] = {"qrels": (".tsv", ".csv")}
-"""Preferred endings of a table that is present in several formats."""
+"""Table -> preferred file extensions if the table exists in several formats."""
 _LABELS = ("default", "data")
-"""Folders of qrels beside those of queries and corpus, as the hub stores them."""
+"""Alternative names of the qrels folder on the hub, next to the folders of queries and corpus."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Files of a folder, a list per table; empty for an absent table."""
+    """Files of a folder by table; an absent table has an empty list."""
 
     queries: list[Path] = field(default_factory=list)
     corpus: list[Path] = field(default_factory=list)
     qrels: list[Path] = field(default_factory=list)
     other_qrels: list[Path] = field(default_factory=list)
-    """Qrels of the other splits, whose queries are left out."""
+    """Qrels of other splits; their queries are excluded."""
     notes: list[str] = field(default_factory=list)
-    """One sentence per choice among several candidates."""
+    """One sentence per table on its splits that are not read."""
 
     def of(self, table: Table) -> list[Path]:
         """Return the files of one table."""
@@ -257,13 +266,13 @@ class Parts:
 
 
 def find(folder: Path, split: str | None) -> Parts:
-    """Return the files of a folder; the split defaults to `test`, else to the only one there is."""
+    """Return the files of a folder by table; the split defaults to `test`, else to the only one."""
     configs = readme_configs(folder / "README.md")
     return Parts(*files_of_readme(folder, configs, split)) if configs else _parts_by_name(folder, split)
 
 
 def readable(folder: Path) -> list[Path]:
-    """Return the files and folders that could be a table, for a message with commands."""
+    """Return the files and folders that could be a table, for error messages."""
     below = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     return [path for path in below if (holds_data(path) if path.is_dir() else is_data(path))]
 
@@ -285,7 +294,7 @@ def _parts_by_name(folder: Path, split: str | None) -> Parts:
 
 
 def _labels(folder: Path, split: str | None) -> dict[str, list[Path]]:
-    """Return split -> files of the qrels: those of the qrels folder, else a single file without a split."""
+    """Return split -> qrels files: those of the qrels folder, else a single file as the only split."""
     qrels_folder = _folder(folder, "qrels") or _label_folder(folder)
     by_split = splits_of(qrels_folder, None) if qrels_folder else _of_older_repository(folder)
     single = _file(folder, "qrels")
@@ -293,14 +302,14 @@ def _labels(folder: Path, split: str | None) -> dict[str, list[Path]]:
 
 
 def _label_folder(folder: Path) -> Path | None:
-    """Return the qrels folder next to those of queries and corpus if it has another name; None if there is none."""
+    """Return the folder of qrels named `default` or `data`, next to those of queries and corpus; None without one."""
     if not (_folder(folder, "queries") and _folder(folder, "corpus")):
         return None
     return next((path for name in _LABELS if (path := folder / name).is_dir()), None)
 
 
 def _of_older_repository(folder: Path) -> dict[str, list[Path]]:
-    """Return split -> qrels files for `data/corpus-*.parquet`: in the same folder, else in `NAME-qrels/data`."""
+    """Return split -> qrels files for a corpus in `data/corpus-*.parquet`: of the same folder, else of `NAME-qrels`."""
     if not _table_shards(folder, "corpus"):
         return {}
     inside = _table_shards(folder, "qrels")
@@ -318,7 +327,7 @@ def _table_shards(folder: Path, table: Table) -> list[Path]:
 
 
 def _file(folder: Path, table: Table) -> list[Path]:
-    """Return the file of a table: the first existing combination of name and format; empty if there is none."""
+    """Return a list with a table's file, the first combination of name and format that exists; [] if none does."""
     endings = dict.fromkeys((*_FIRST.get(table, ()), *ENDINGS))
     files = {path.name.lower(): path for path in _sorted(folder) if path.is_file() and is_data(path)}
     names = (

@@ -1,4 +1,4 @@
-"""Guess from a file's first rows which columns hold ids, titles and texts; users can check it in the pipeline file."""
+"""Detection of a table's columns of ids, titles and texts from its first rows; the pipeline file lists the result."""
 
 import re
 import unicodedata
@@ -18,44 +18,44 @@ _BETWEEN = re.compile(r"[-_.\s\ufeff\u200b]")
 
 
 def plain_name(name: str) -> str:
-    """Return a name without case, width, white space, byte order mark and `-`, `_`, `.` between its words."""
+    """Return a column name in NFKC and casefolded, without white space, byte order marks, `-`, `_` and `.`."""
     return _BETWEEN.sub("", unicodedata.normalize("NFKC", name)).casefold()
 
 
 # Guess from a file's first rows which columns hold ids, titles and texts; a person checks it in the pipeline file.
 
 LOOKED = 200
-"""Number of first rows that are read."""
+"""Maximum number of first rows that are read."""
 ORDER = ("id", "query_id", "doc_id", "score", "title", "text")
 """Order in which fields choose their column."""
 TABULAR = frozenset({"csv", "tsv", "xlsx"})
 """Formats whose first row names the columns."""
 SHORT = 20
-"""Maximum length of a column name in messages: a longer one may be a text of a file without a header."""
+"""Maximum length of a column name in messages: a longer one may be a text, if the file has no header."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """Columns of a table as guessed from its first rows."""
+    """Detected columns of a table."""
 
     columns: Mapping[str, str]
-    """Field -> column, for fields that the pipeline file must name."""
+    """Field -> column, for columns that the pipeline file must name."""
     usual: Mapping[str, str]
-    """Field -> column, for columns with a default name."""
+    """Field -> column, for columns with a default name, which the pipeline file may omit."""
     others: Sequence[str]
-    """Text columns that were not chosen, longest mean length first."""
+    """Text columns without a field, in descending order of mean length."""
     texts: Sequence[str] = field(repr=False, default=())
-    """The texts of these rows."""
+    """Values of the text column in the first rows."""
     seen: Sequence[str] = ()
-    """All columns."""
+    """Names of all columns."""
 
 
 def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, other: Collection[str] = ()) -> Guess:
-    """Return the columns of a table by their names, or by their content if no name is known.
+    """Return the columns of a table detected by name, or by content if no name is known.
 
-    Dotted names reach into JSON objects. `named` (field -> column) are the user's choices, which are not changed;
-    `other` columns hold texts of another table. DataError, which lists the existing columns, if a named column is
-    missing, or if no column can hold a required field.
+    Dotted names refer to fields within JSON objects. `named` (field -> column) are the user's choices and are retained;
+    columns in `other` hold texts of another table. DataError, with a list of the columns, if a named column is missing,
+    or if no column can hold a required field.
     """
     columns, count = first_columns(source)
     if not count:
@@ -88,7 +88,7 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
 
 
 def first_columns(source: Source) -> tuple[dict[str, list[object]], int]:
-    """Return the values of every column in the first rows that can be read, and the number of these rows."""
+    """Return column -> values in the first `LOOKED` readable rows, and the number of these rows."""
     columns: dict[str, list[object]] = {}
     count = 0
     readable = (row for row in source.rows() if not isinstance(row, Problem))
@@ -100,7 +100,7 @@ def first_columns(source: Source) -> tuple[dict[str, list[object]], int]:
 
 
 def has_known_name(names: Iterable[str], table: Table, fields: Iterable[str] = ()) -> bool:
-    """Return whether one of the column names is a known name of the table's `fields`, by default of any field."""
+    """Return whether any of `names` is a known column name of the table's `fields`, by default of any field."""
     spellings = {plain_name(spelling) for name in names for spelling in (name, name.rsplit(".", 1)[-1])}
     return any(spellings & set(_spellings(table, field)) for field in fields or NAMES[table])
 
@@ -127,7 +127,7 @@ def _flat(values: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str,
 
 
 def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapping[str, str]) -> None:
-    """Raise DataError if a field has no column, or the names of columns look like a first row of data."""
+    """Raise DataError if a required field has no column, or if the header looks like a row of data."""
     names = _column_list(columns)
     absent = [field for field in NAMES[table] if field not in {*chosen, *OPTIONAL}]
     if absent:
@@ -144,7 +144,7 @@ def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapp
 
 
 def _column_by_name(field: str, table: Table, columns: Mapping[str, Sequence[object]], _: int) -> str | None:
-    """Return the column with a standard name, else one with a known alternative name, in any spelling.
+    """Return the column with a default name, else one with a known alternative name; case and punctuation are ignored.
 
     If no complete name fits, the last part of a dotted name is compared.
     """
@@ -162,7 +162,7 @@ def _spellings(table: Table, field: str) -> tuple[str, ...]:
 
 
 def _column_by_values(field: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:
-    """Return the column whose values fit: ids are short, distinct and ASCII; the text column is the longest."""
+    """Return the column whose values fit a field: ids are short, distinct and ASCII; the text is the longest column."""
     if field == "id":
         return next((name for name, values in columns.items() if _ids(values, rows)), None)
     if field == "text":

@@ -1,4 +1,4 @@
-"""Convert a row to an item (id, title, text), a labelled pair or labels; an invalid row becomes a Problem."""
+"""Conversion of rows to items (id, title, text), labelled pairs or labels; an invalid row becomes a Problem."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.text_rows import FIX, shown_names
 
 Names = Mapping[str, Sequence[str]]
-"""Field -> candidate column names, by preference."""
+"""Field -> names of the columns that may hold it, in order of preference."""
 
 NAMES: Mapping[Table, Names] = {
     "queries": {"id": ("_id", "id", "query_id", "query-id", "qid"), "text": ("text", "query")},
@@ -30,20 +30,20 @@ NAMES: Mapping[Table, Names] = {
         "label": ("label", "class", "category"),
     },
 }
-"""Default column names: those of BEIR and MTEB, and of our own tables."""
+"""Table -> default column names: those of BEIR and MTEB, and of curate's own tables."""
 
 OPTIONAL = frozenset({"title"})
 LINE = "<line>"
-"""Stands for the id column of a table without one: the line or row number is the id."""
+"""Placeholder for the id column of a table without ids: the line or row number is the id."""
 _INT32 = 2**31
 _EXACT = 2**53
-"""From this value on floats do not represent every integer, so they are not accepted as ids."""
+"""2**53, the first integer whose successor a float cannot represent; floats from here on are not accepted as ids."""
 _AS_FLOAT = re.compile(r"(-?\d{1,15})\.0+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A query (without title) or a document, as in the source."""
+    """A query (with an empty title) or a document, as in the source."""
 
     line: int
     id: str
@@ -51,13 +51,13 @@ class Item:
     text: str
 
     def empty(self) -> bool:
-        """Return whether title and text have no visible character: at most white space and zero-width characters."""
+        """Return whether title and text have only white space, zero-width spaces or byte order marks."""
         return not (self.title + self.text).replace("\u200b", "").replace("\ufeff", "").strip()
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    """A line of qrels."""
+    """A judged pair: one line of qrels."""
 
     line: int
     query_id: str
@@ -67,24 +67,27 @@ class LabelledPair:
 
 @dataclass(frozen=True, slots=True)
 class ItemLabels:
-    """The labels that a row gives to a query or a document: none, one, or several in a list."""
+    """The labels that a row assigns to a query or a document: none, one or several."""
 
     line: int
     id: str
     labels: tuple[str, ...]
     group: str | None
-    """Group of the text, such as its author; None if there is no such column."""
+    """Group of the text, such as its author; None without a group column or value."""
 
 
 class _UnfitError(Exception):
-    """A row that cannot be converted: what was found, what was expected and what to do."""
+    """Failed conversion of a row; its arguments are what was found, what was expected, and the remedy."""
 
 
 Thing = TypeVar("Thing", Item, LabelledPair, ItemLabels)
 
 
 def item(row: Row | Problem, names: Names) -> Item | Problem:
-    """Return the query or document in a row; a title may be missing, an id is an integer or a text without spaces."""
+    """Return a row's query or document, or a Problem.
+
+    A title may be missing, an id is an integer or a text without spaces.
+    """
     if isinstance(row, Problem):
         return row
     try:
@@ -95,7 +98,7 @@ def item(row: Row | Problem, names: Names) -> Item | Problem:
 
 
 def pair(row: Row | Problem, names: Names) -> LabelledPair | Problem:
-    """Return the pair in a row; its score must be a whole number."""
+    """Return the labelled pair in a row, or a Problem; the score must be a whole number."""
     if isinstance(row, Problem):
         return row
     try:
@@ -105,7 +108,7 @@ def pair(row: Row | Problem, names: Names) -> LabelledPair | Problem:
 
 
 def item_labels(row: Row | Problem, names: Names) -> ItemLabels | Problem:
-    """Return the labels in a row, as texts with single blanks; an absent or empty cell is no label."""
+    """Return the labels in a row, with white space collapsed, or a Problem; an absent or empty cell has no label."""
     if isinstance(row, Problem):
         return row
     try:
@@ -116,36 +119,42 @@ def item_labels(row: Row | Problem, names: Names) -> ItemLabels | Problem:
 
 
 def as_id(cell: object) -> str:
-    """Return a cell as an id: a text, an integer, or an integer that was stored as a float; empty for anything else."""
+    """Return a cell as an id: a text, or an integer, also if stored as a float; empty for anything else."""
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT:
         cell = int(cell)
     return str(cell) if isinstance(cell, str | int) and not isinstance(cell, bool) else ""
 
 
 def integer_form(name: str) -> str:
-    """Return an id such as `101.0` as `101`; any other id as it is."""
+    """Return an integer id without its decimal part (`101.0` as `101`); any other id unchanged."""
     match = _AS_FLOAT.fullmatch(name)
     return match[1] if match else name
 
 
 def plain(name: str) -> bool:
-    """Return whether an id is short and ASCII; if not, it may be a corpus text from a swapped column."""
+    """Return whether an id is ASCII with at most 64 characters.
+
+    Any other may be a corpus text from a swapped column.
+    """
     return len(name) <= 64 and name.isascii()
 
 
 def shown(name: str) -> str:
-    """Return an id for an error message; if it may be a corpus text, only its length."""
+    """Return an id for an error message: quoted, or only its length if it may be a corpus text."""
     return repr(name) if plain(name) else f"of {len(name)} characters"
 
 
 def wanted(names: Names) -> set[str]:
-    """Return every column name that may be read: whole names, and the first parts of dotted ones."""
+    """Return all names of columns that may be read: complete names, and the first parts of dotted names."""
     choices = [name for names_of_field in names.values() for name in names_of_field]
     return {*choices, *(name.split(".")[0] for name in choices)}
 
 
 def check_header(source: Source, table: Table, names: Names) -> None:
-    """Raise DataError if a source with fixed columns lacks one; titles may be missing unless their column was named."""
+    """Raise DataError if a source with a header lacks a column.
+
+    A title may be missing unless the user named its column.
+    """
     header = source.header()
     absent = [] if header is None else _missing(header, names)
     if absent:
@@ -166,7 +175,7 @@ def _missing(header: Sequence[str], names: Names) -> list[str]:
 
 
 def reached(values: Mapping[str, object], name: str) -> tuple[object, ...]:
-    """Return a tuple with the value of a column, named whole or by a dotted path; empty if it is absent."""
+    """Return the value of a column, named completely or by a dotted path, as a 1-tuple; () if the column is absent."""
     if name in values:
         return (values[name],)
     content: object = values
@@ -188,7 +197,7 @@ def _cell(row: Row, field: str, names: Names) -> object:
 
 
 def _cells(row: Row, field: str, names: Names) -> tuple[str, ...]:
-    """Return the distinct values of a cell as texts; the cell may be a list."""
+    """Return the distinct values of a cell, which may be a list, as texts."""
     cell = next((reached_cell[0] for name in names[field] if (reached_cell := reached(row.values, name))), None)
     values = cell if isinstance(cell, list | tuple) else [cell]
     if odd := next((entry for entry in values if not isinstance(entry, str | int | float | None)), None):

@@ -1,4 +1,4 @@
-"""Profile of a user's table from one pass over all rows, for `init`, which asks about what is not clear."""
+"""Profile of a user's table from one pass over all rows; `init` asks about anything that it leaves ambiguous."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,21 +14,21 @@ from curate.tables.readers.items import LINE, Item, Names, as_id, item, pair, re
 from curate.tables.readers.markup import is_html
 
 LONG = 32_000
-"""Number of characters beyond the context of most judges and encoders."""
+"""Number of characters above which a text exceeds the context of most judges and encoders."""
 _EVERY = 2_000
 _ASKS = ("?", "？", "。", "！", "!")
-"""Ends of sentences, which no column name has."""
+"""Sentence punctuation; a column name with it is probably a text."""
 
 
 @dataclass(frozen=True)
 class IdColumn:
-    """The likely id column of a table, and its defects."""
+    """Detected or configured id column of a table, with counts of defective ids."""
 
     column: str
     repeated: int
-    """Number of rows whose id an earlier row has."""
+    """Number of rows whose id occurs in an earlier row."""
     missing: int
-    """Number of rows without a valid id: text or a whole number, without white space."""
+    """Number of rows without a valid id; valid are whole numbers, and texts without white space."""
     by: Literal["name", "values", "user"]
     example: str = ""
     """Example of a repeated id, such as `'A12' in rows 4 and 90`."""
@@ -41,27 +41,27 @@ class TableLook:
     table: Table
     place: str
     format: str
-    """Format of the files; `task` for a data set of mteb or ir_datasets."""
+    """Format of the files; `task` for a dataset of mteb or ir_datasets."""
     encoding: str | None
     delimiter: str | None
     sheet: str | None
     packed: str | None
-    """Ending of the compression, such as gz; None without one."""
+    """File extension of the compression without its dot, such as gz; None if uncompressed."""
     header: bool
     headless: bool
     """Whether the header looks like a row of data."""
     columns: Sequence[str]
-    """Columns of the first rows, dotted inside JSON objects."""
+    """Names of the columns in the first rows; dotted for fields within JSON objects."""
     guess: Guess | None
     trouble: str
-    """Reason why there is no guess; empty if there is one."""
+    """Error message of a failed column detection; empty if there is a guess."""
     id: IdColumn | None
-    """None if no column looks like an id."""
+    """Id column; None if no column looks like one."""
     rows: int
     problems: int
-    """Number of rows that cannot be read or have an invalid text or score; id defects are counted in `id`."""
+    """Number of unreadable rows and of rows with an invalid text or score; id defects are counted in `id`."""
     problem: str
-    """Message of the first such row."""
+    """Error message of the first such row."""
     empty: int
     html: int
     long: int
@@ -69,7 +69,7 @@ class TableLook:
 
     @property
     def html_share(self) -> float | None:
-        """Return the share of rows whose title or text holds HTML; None without rows."""
+        """Return the share of rows with HTML in title or text; None without rows."""
         return self.html / self.rows if self.rows else None
 
 
@@ -80,11 +80,10 @@ def look(
     progress: Progress = quiet,
     other: Collection[str] = (),
 ) -> TableLook:
-    """Return the profile of a table's sources; `named` (field -> column) are the columns that a user names.
+    """Return the profile of a table's sources; `named` (field -> column) are the columns that the user named.
 
-    `other` columns are those of another table in the same file.
-
-    DataError or ConfigError if a file cannot be opened, or has no column of a name that a user gave.
+    Columns in `other` belong to another table in the same file. DataError or ConfigError if a file cannot be opened or
+    lacks a column in `named`.
     """
     first = sources[0]
     guessed, trouble = _guessed(first, table, named, other)
@@ -120,7 +119,7 @@ def _guessed(
 
 
 def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any]:
-    """Return the format fields of a `TableLook`."""
+    """Return the fields of a `TableLook` that describe the file format."""
     if not isinstance(source, File):
         none = dict.fromkeys(("encoding", "delimiter", "sheet", "packed"))
         return {**none, "format": "task", "header": True, "headless": False}
@@ -142,12 +141,12 @@ def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any
 
 @dataclass
 class _Counts:
-    """Counts over the rows of a table."""
+    """Counts over the rows of a table, as input for a `TableLook`."""
 
     table: Table
     guess: Guess | None
     lines: dict[str, int] = field(default_factory=dict)
-    """Id -> number of its first row."""
+    """Id -> line or row number of its first occurrence."""
     example: str = ""
     problem: str = ""
     repeated: int = 0
@@ -189,7 +188,7 @@ class _Counts:
         self.example = self.example or f"{shown(name)} in rows {self.lines[name]:,} and {row.line:,}"
 
     def id(self, named: Mapping[str, str]) -> IdColumn | None:
-        """Return the id column with its defects; None if row numbers serve as ids without asking."""
+        """Return the id column with its defects; None if there is none, or if row numbers serve as ids by default."""
         if self.column is None or (self.column == LINE and "id" not in named):
             return None
         if "id" in named:

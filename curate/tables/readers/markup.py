@@ -1,7 +1,7 @@
-"""HTML in texts: whether there is any, and the text without it.
+"""HTML in texts: detection and removal.
 
-Only tags with the name and form of HTML count, so `a < b`, `p<0.05` and `<think>` stay, and a text without a tag or a
-comment is returned unchanged. The time is linear in the length, however tags are nested or truncated. html.parser is
+Only tags with the name and syntax of HTML count, so `a < b`, `p<0.05` and `<think>` are retained. A text without tags
+and comments is returned unchanged. The time is linear in the length, even for nested or truncated tags. html.parser is
 not used, because its handling of broken tags differs between patch versions of Python.
 """
 
@@ -15,10 +15,10 @@ from curate.system.resources import data_file
 
 _VALUE = r"""\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'|[^\s"'<>=`]++)"""
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-"""Only with a semicolon: in a URL, `&copy=2` is not an entity."""
+"""Pattern of an HTML entity; the semicolon is required, because in a URL `&copy=2` is no entity."""
 _SPACES, _ENDS, _BLANK = re.compile(r"[^\S\n]+"), re.compile(r" ?\n ?"), re.compile(r"\n{3,}")
 _SIGNED = "0123456789+-−"
-"""First characters of an exponent or index: 10<sup>9</sup> must not become 109."""
+"""First characters of an exponent or index: `10<sup>9</sup>` must not become 109."""
 
 
 _COMMENT = "<!--"
@@ -26,7 +26,10 @@ _COMMENT = "<!--"
 
 @cache
 def _elements() -> Mapping[str, str]:
-    """Return element name -> its treatment; the entry `bare` lists attributes without a value and is left out."""
+    """Return element name -> treatment (`gone`, `block`, `cell`, ...).
+
+    The YAML entry `bare` (attributes) is excluded.
+    """
     names_by_kind: dict[str, list[str]] = parse_yaml(
         data_file("tables/readers/markup.yaml").read_text(encoding="utf-8")
     )
@@ -35,14 +38,14 @@ def _elements() -> Mapping[str, str]:
 
 @cache
 def _closings() -> Mapping[str, re.Pattern[str]]:
-    """Return element removed with its content, or start of a comment -> pattern of its end."""
+    """Return name of an element that is removed with its content, or comment start -> pattern of its end."""
     names = [name for name, kind in _elements().items() if kind == "gone"]
     return {_COMMENT: re.compile("-->"), **{name: re.compile(rf"</{name}\s*+>", re.IGNORECASE) for name in names}}
 
 
 @cache
 def _tag() -> re.Pattern[str]:
-    """Return the pattern of a tag, a declaration or the start of a comment; a match contains no further `<`."""
+    """Return the pattern of a tag, a declaration or a comment start; a match contains no second `<`."""
     names_by_kind: dict[str, list[str]] = parse_yaml(
         data_file("tables/readers/markup.yaml").read_text(encoding="utf-8")
     )
@@ -58,7 +61,10 @@ def is_html(text: str) -> bool:
 
 
 def strip(text: str) -> str:
-    """Return a text without tags, comments and scripts, its entities decoded; blocks become lines of their own."""
+    """Return a text without tags, comments and scripts, and with entities decoded.
+
+    Block elements become separate lines.
+    """
     pieces: list[str] = []
     position = 0
     for start, end, between in _removed(text) if "<" in text else ():
@@ -75,7 +81,7 @@ def _decoded(text: str) -> str:
 
 
 def _removed(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, replacement) of every removed piece."""
+    """Yield (start, end, replacement) for each span of markup to remove."""
     position, unclosed = 0, set[str]()
     while tag := _tag().search(text, position):
         start, position = tag.span()

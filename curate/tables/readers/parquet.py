@@ -11,12 +11,12 @@ from curate.system.files import BATCH
 from curate.tables.readers import Row
 
 _MAGIC = b"ARROW1"
-"""First bytes of an Arrow file; a stream has none."""
+"""First bytes of an Arrow file (IPC file format); a stream does not have them."""
 
 
 @dataclass(frozen=True)
 class Columnar:
-    """One file of record batches."""
+    """A Parquet or Arrow file."""
 
     path: Path
     format: Literal["parquet", "arrow"]
@@ -32,7 +32,7 @@ class Columnar:
             return int(file.metadata.num_rows) if self.format == "parquet" else sum(b.num_rows for b in _batches(file))
 
     def rows(self, wanted: Collection[str]) -> Iterator[Row]:
-        """Yield the rows with their `wanted` columns, all if none is named."""
+        """Yield the rows with the `wanted` columns; with all columns if `wanted` is empty."""
         columns = [name for name in self.columns() if not wanted or name in wanted]
         number = 0
         with self._opened() as file:
@@ -44,7 +44,7 @@ class Columnar:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        """Yield pyarrow's reader of the file; DataError if it is damaged or of another kind."""
+        """Yield pyarrow's reader of the file; DataError if it is damaged or has another format."""
         import pyarrow as pa
 
         try:
@@ -77,7 +77,7 @@ def _arrow(path: Path) -> Iterator[Any]:
 
 
 def _batches(file: Any, columns: list[str] | None = None) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has no types
-    """Yield the record batches of an Arrow reader with some of their columns, in parts of `BATCH` rows."""
+    """Yield the record batches of an Arrow reader, with the given columns, in slices of at most `BATCH` rows."""
     stored = (
         (file.get_batch(index) for index in range(file.num_record_batches))
         if hasattr(file, "num_record_batches")

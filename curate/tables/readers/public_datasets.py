@@ -1,4 +1,4 @@
-"""A data set of the package ir_datasets, by its id, as sources of rows: `irds:beir/scifact/test`."""
+"""Datasets of the package ir_datasets (`irds:beir/scifact/test`) and mteb tasks as sources of rows."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -18,11 +18,14 @@ PREFIX = "irds:"
 _KINDS: Mapping[Table, str] = {"queries": "queries", "corpus": "docs", "qrels": "qrels"}
 """Table -> its name in ir_datasets."""
 _TEXTS = ("text", "body", "abstract", "query")
-"""Text fields of records without the method `default_text`."""
+"""Text fields to look for in records without the method `default_text`."""
 
 
 def tables(name: str) -> Iterator[tuple[Table, list[Source]]]:
-    """Yield the tables of a data set; ConfigError if its id is unknown to ir_datasets, DataError if one is missing."""
+    """Yield (table, sources) of an ir_datasets dataset.
+
+    ConfigError if its id is unknown, DataError if a table is missing.
+    """
     package = _package()
     try:
         dataset = package.load(name)
@@ -46,7 +49,7 @@ def _package() -> Any:  # noqa: ANN401 - a module of another package
 
 @dataclass(frozen=True)
 class IrdsTable:
-    """One table of a data set."""
+    """One table of an ir_datasets dataset."""
 
     id: str
     table: Table
@@ -54,16 +57,16 @@ class IrdsTable:
 
     @property
     def place(self) -> str:
-        """Return the id and the table."""
+        """Return the prefixed id of the dataset and the name of the table."""
         return f"{PREFIX}{self.id} {self.table}"
 
     @property
     def name(self) -> str:
-        """Return the id of the data set."""
+        """Return the id of the dataset."""
         return self.id
 
     def size(self) -> int:
-        """Return the number of records; 1 where the data set does not count them."""
+        """Return the number of records; 1 if the dataset does not report it."""
         count = getattr(self.data, f"{_KINDS[self.table]}_count", None)
         return int((count() if count else None) or 1)
 
@@ -72,7 +75,7 @@ class IrdsTable:
         return None
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row]:  # noqa: ARG002 - a record is read whole
-        """Yield the records in the order of the data set; RunFailed if they cannot be fetched."""
+        """Yield the records in the order of the dataset; RunFailed if they cannot be fetched."""
         read = getattr(self.data, f"{_KINDS[self.table]}_iter")
         try:
             for number, record in enumerate(read(), start=1):
@@ -101,7 +104,7 @@ def _values(record: Any, table: Table) -> dict[str, object]:  # noqa: ANN401 - n
 
 
 class MtebTask(Protocol):
-    """The part of an mteb retrieval task that is used here."""
+    """Attributes and methods of an mteb retrieval task that are used here."""
 
     metadata: Any
     dataset: Any
@@ -117,7 +120,7 @@ class MtebTask(Protocol):
 
 
 def named(name: str) -> MtebTask:
-    """Return mteb's task of that name; MissingExtra without mteb, ConfigError if the name is unknown to mteb."""
+    """Return the mteb task of this name; MissingExtra without mteb, ConfigError if mteb has no such task."""
     with needed(f"ingest.source: {name!r} is no folder here, so it names an mteb task, which"):
         import mteb
 
@@ -136,7 +139,7 @@ def named(name: str) -> MtebTask:
 
 @dataclass(frozen=True)
 class TaskTable:
-    """One table of a task."""
+    """One table of an mteb task."""
 
     task: MtebTask
     table: Table
@@ -184,7 +187,7 @@ class TaskTable:
         return len(self._data[self.table])
 
     def header(self) -> list[str] | None:
-        """Return the names of the columns."""
+        """Return the names of the columns; None for qrels."""
         return None if self.table == "qrels" else list(self._data[self.table].column_names)
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row]:  # noqa: ARG002 - a task's rows are small

@@ -1,4 +1,4 @@
-"""Read tables of ratings as text cells: CSV, TSV, Excel, JSON, Parquet or Arrow, compressed or not."""
+"""Files of ratings (CSV, TSV, Excel, JSON, Parquet or Arrow): detection of their columns, and their cells as text."""
 
 import re
 import unicodedata
@@ -25,12 +25,12 @@ from curate.tables.readers.guess import plain_name as plain
 from curate.tables.readers.text_rows import named
 
 FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow", "jsonl")
-"""Supported formats; the columns of JSON are the keys of its first rows."""
+"""Supported formats; the columns of JSON are the keys of the first rows."""
 _FIRST = 200
 
 
 def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -> File:
-    """Return a file of ratings; the delimiter is detected if None."""
+    """Return a file of ratings as a source; the delimiter is detected if None."""
     ending, packing = encoding.ending(path)
     format_of_file = ENDINGS.get(ending)
     if format_of_file not in FORMATS or (packing and format_of_file in BINARY):
@@ -46,7 +46,7 @@ def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -
 
 
 def header(source: File) -> list[str]:
-    """Return the names of the columns: of a header, else the keys of the first objects, in their order."""
+    """Return the names of the columns; for JSON, the keys of the first objects, in order of occurrence."""
     names = source.header()
     if names is not None:
         return names
@@ -55,7 +55,7 @@ def header(source: File) -> list[str]:
 
 
 def texts(source: File, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and cells of every row, by column; DataError at the first that cannot be read."""
+    """Yield (line number, column -> cell as text) of every row; DataError at the first unreadable row."""
     for row in source.rows(columns):
         if isinstance(row, Problem):
             raise DataError(f"{source.place}:{row.line}: found {row.found}, expected {row.expected}; correct the line")
@@ -63,7 +63,7 @@ def texts(source: File, columns: Collection[str]) -> Iterator[tuple[int, dict[st
 
 
 def _text(cell: object) -> str:
-    """Return a cell as text; empty for none, whole numbers without a point."""
+    """Return a cell as text: empty for None and NaN, whole floats without a decimal point."""
     if cell is None or (isinstance(cell, float) and isnan(cell)):
         return ""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
@@ -72,38 +72,41 @@ def _text(cell: object) -> str:
 # Which columns of a user's ratings hold items, raters and ratings, by their names: wide, long, or counts.
 
 _WITHIN = ("rater", "people", "truth", "judges", "annotators")
-"""Roles whose words may occur inside a longer name."""
+"""Roles whose words are also recognised within a longer column name."""
 LONG = 40
-"""Maximum length of a name in messages."""
+"""Maximum length of a column name in messages."""
 Form = Literal["wide", "long", "counts"]
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
 _ACCENT = re.compile("[\u0300-\u036f]")
 _STROKES = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i", "ß": "ss", "æ": "ae"})
-"""Letters that Unicode decomposition does not split into a base letter and an accent."""
+"""Translation of letters that Unicode decomposition does not split into a base letter and an accent."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns of items, raters, ratings and clusters in a file, and the type of the ratings."""
+    """Options on a file of ratings: columns of items, raters, ratings and clusters, and the rating scale."""
 
     item: tuple[str, ...] = ()
-    """Columns that together identify an item; default: columns with usual names, else the first one."""
+    """Columns that together identify an item; default: columns with known names, else the first column."""
     raters: tuple[str, ...] = ()
-    """Raters to measure: columns of a wide file, names in a long one; default: all but people beside judges."""
+    """Raters to measure: columns of a wide file, names in a long one.
+
+    Default: all, without humans if there are models.
+    """
     rater: str | None = None
-    """Long form: column of the rater's name; `rating` is then the column of the ratings."""
+    """Column of the rater's name in a long file; `rating` is then the column of the ratings."""
     rating: str | None = None
     truth: str | None = None
-    """Column, or in a long file rater, with people's ratings, against which errors are measured."""
+    """Column, or rater in a long file, with human ratings, against which errors are counted."""
     counts: bool = False
     """Whether there is one column per category with the number of raters who chose it."""
     cluster: str | None = None
     scale: Level | None = None
     """Level of measurement; default: nominal unless there is an order."""
     order: tuple[str, ...] = ()
-    """All ratings in scale order; numbers are ordered by value."""
+    """All ratings in the order of the scale; numbers are ordered by value without this option."""
     positive: tuple[str, ...] = ()
-    """Ratings on the positive side of a cut, for which agreement is measured too."""
+    """Ratings that count as positive; agreement on positive against negative is then measured too."""
     blank: tuple[str, ...] = ()
     """Words for a missing rating, besides an empty cell."""
     missing: Missing = "gwet"
@@ -111,7 +114,7 @@ class Layout:
     delimiter: str | None = None
     """Delimiter of a CSV or TSV file; detected if None."""
     sheet: str | None = None
-    """Of an Excel file."""
+    """Name of the sheet of an Excel file; None to choose it."""
 
     def __post_init__(self) -> None:
         if (self.rater is None) != (self.rating is None):
@@ -124,18 +127,18 @@ class Layout:
 
 @dataclass(frozen=True)
 class RatingsLayout:
-    """Resolved columns of a file of ratings."""
+    """Columns of a file of ratings, after names and defaults are resolved."""
 
     form: Form
     item: tuple[str, ...]
     columns: tuple[str, ...]
-    """Columns of ratings or counts; one in long form."""
+    """Columns of ratings or counts; a single one in a long file."""
     rater: str | None
     cluster: str | None
     pair: tuple[str, ...]
-    """Columns of query and document, as far as present."""
+    """Columns of the query and of the document, as far as present."""
     notes: tuple[str, ...] = ()
-    """One sentence per assumption."""
+    """One sentence per assumption made about the layout."""
 
     @property
     def needed(self) -> set[str]:
@@ -144,13 +147,13 @@ class RatingsLayout:
 
     @property
     def hint(self) -> str:
-        """Return the option for items by query and document if only one of the two was named; else empty."""
+        """Return the option that identifies items by query and document if only one of them was named; else empty."""
         partial = self.item != self.pair and len(self.pair) == 2 and set(self.item) < set(self.pair)
         return f"--item {','.join(self.pair)}" if partial else ""
 
 
 def planned(path: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
-    """Return how a file with this header is read; DataError if it has no column that an option names."""
+    """Return the resolved columns of a file with this header; DataError if a column named by an option is missing."""
     by_plain_name = {plain(name): name for name in reversed(header)}  # of equal names the first column
     column_of = {
         role: next((by_plain_name[name] for name in _names()[role] if name in by_plain_name), None)
@@ -186,7 +189,7 @@ def planned(path: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
 def _long(
     path: str, header: Sequence[str], layout: Layout, column_of: Mapping[str, str | None]
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Return the columns of rater and rating, None if the file is not long."""
+    """Return the column of the rater and that of the rating; (None, ()) if the file is not long."""
     if layout.rater and layout.rating:
         return column(path, header, layout.rater), (column(path, header, layout.rating),)
     wide = layout.counts or any(_matching_name(name, header) for name in layout.raters)
@@ -195,7 +198,10 @@ def _long(
 
 
 def _wide(path: str, names: Sequence[str], header: Sequence[str], layout: Layout) -> tuple[str, ...]:
-    """Return the columns of ratings: those of `layout.raters` and human raters; without `raters`, most of `names`."""
+    """Return the columns of ratings in a wide file: `layout.raters`, `layout.truth` and human raters.
+
+    Without `layout.raters`, all `names` except those of other known columns.
+    """
     if not layout.raters:
         return tuple(name for name in names if not is_named(name, "other"))
     selected = (*layout.raters, *((layout.truth,) if layout.truth else ()))
@@ -204,7 +210,7 @@ def _wide(path: str, names: Sequence[str], header: Sequence[str], layout: Layout
 
 
 def column(path: str, header: Sequence[str], name: str) -> str:
-    """Return the column that a name means, in any case; DataError if there is none."""
+    """Return the column with this name, ignoring case if that is unambiguous; DataError if there is none."""
     match = _matching_name(name, header)
     if match is None:
         alternatives = [shown([name_there]) for name_there in header]
@@ -215,13 +221,16 @@ def column(path: str, header: Sequence[str], name: str) -> str:
 
 
 def shown(names: Sequence[str]) -> str:
-    """Return names of columns for a sentence; a long one may be a text of a file without header."""
+    """Return column names for a message.
+
+    A long one, possibly a text of a file without header, is shown as its length.
+    """
     return ", ".join(name if len(name) <= LONG else f"one of {len(name)} characters" for name in names)
 
 
 @dataclass(frozen=True)
 class RaterGroups:
-    """Raters whose agreement is measured, and the rater with the human ratings."""
+    """Raters whose agreement is measured, and the human rater whose ratings count as the truth, if any."""
 
     raters: tuple[str, ...]
     truth: str | None
@@ -229,10 +238,10 @@ class RaterGroups:
 
 
 def panel(names: Sequence[str], layout: Layout, persons: Callable[[Sequence[str]], bool], *, wide: bool) -> RaterGroups:
-    """Return the raters to measure: those that are named, else all but humans if two or more others are left.
+    """Return the raters to measure: `layout.raters`, else all non-human ones if there are two or more, else all.
 
-    A single human rater is taken for the truth, unless humans are measured. `persons` returns whether the words of a
-    name are personal names.
+    A single human rater becomes the truth, unless humans are measured. `persons` returns whether the words of a name
+    are personal names.
     """
     truth = _rater(names, layout.truth, "--truth") if layout.truth else None
     selected = [_rater(names, name, "--raters") for name in layout.raters]
@@ -253,9 +262,9 @@ def panel(names: Sequence[str], layout: Layout, persons: Callable[[Sequence[str]
 
 
 def is_person(name: str, names: Sequence[str], persons: Callable[[Sequence[str]], bool], *, wide: bool) -> bool:
-    """Return whether a rater is named as a human, or has a person's name or title while others are named as models.
+    """Return whether a rater is human: by its name, or by a personal name or title if other raters are named as models.
 
-    In a wide file, a title is enough: in a long one raters are people as a rule.
+    In a wide file a title is enough; in a long one it is not, because raters are usually people there.
     """
     if is_named(name, "truth") or (wide and is_named(name, "people")):
         return True
@@ -268,12 +277,12 @@ def is_person(name: str, names: Sequence[str], persons: Callable[[Sequence[str]]
 
 
 def kin(name: str) -> str | None:
-    """Return the family of models that a rater's name begins with; None for other names."""
+    """Return the model family with which a rater's name begins; None for other names."""
     return begins_as(name)
 
 
 def is_named(name: str, role: str) -> bool:
-    """Return whether a name is one of a role's, or has a word that is one: `human` in human_1, 医生 in 王医生."""
+    """Return whether a name is, or has a word that is, a known name of a role: `human` in human_1, 医生 in 王医生."""
     names_of_role = _names()[role]
     if plain(name).rstrip("0123456789" if role == "category" else "") in names_of_role:
         return True
@@ -295,7 +304,7 @@ def _rater(names: Sequence[str], name: str, option: str) -> str:
 
 
 def _matching_name(name: str, names: Sequence[str]) -> str | None:
-    """Return the name itself if it is there, else the only one that differs in case alone."""
+    """Return the name itself if `names` contains it, else the only one that differs in case alone, else None."""
     alike = [candidate for candidate in names if candidate.casefold() == name.casefold()]
     return name if name in names else alike[0] if len(alike) == 1 else None
 
@@ -305,7 +314,7 @@ def _words(name: str) -> list[str]:
 
 
 def _parted(name: str) -> list[str]:
-    """Return the words of a name as they are written, except for accents."""
+    """Return the words of a name with their case but without accents."""
     return _WORD.findall(_ACCENT.sub("", unicodedata.normalize("NFD", name.translate(_STROKES))))
 
 
@@ -323,17 +332,19 @@ LOOKED = 1_000
 """Number of first rows that are examined."""
 APART = 0.25
 FEW = 6
-"""With fewer rows than this the sums must be equal, since they may be close by chance; unless all columns are named
-like categories, or a number is too high for a grade."""
+"""Number of rows below which equal row sums are required to recognise counts, because similar sums may be chance.
+
+Not required if all columns are named like categories, or if a number exceeds `GRADE`.
+"""
 GRADE = 9
-"""Highest number that is usually given as a grade."""
+"""Highest number that is usual as a grade; a larger one is a count."""
 _COUNT = re.compile(r"[0-9]{1,9}(?:\.0+)?")
 MOST = 1_000
-"""Maximum number of ratings of one item."""
+"""Maximum number of ratings per item."""
 
 
 def looks_like_counts(names: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
-    """Return whether cells of these columns may be counts: at least two columns, none of them named like a rater."""
+    """Return whether columns look like counts per category: at least two, none named like a rater, row sums similar."""
     if (
         len(names) < 2
         or any(is_named(name, role) for name in names for role in ("rater", "truth", "people", "annotators"))
@@ -355,21 +366,21 @@ def looks_like_counts(names: Sequence[str], rows: Iterable[Sequence[str]]) -> bo
 
 
 def is_sum(table: Ints, column: int) -> bool:
-    """Return whether a column is the sum of all others in every row."""
+    """Return whether a column equals the sum of all others in every row; False with under three columns."""
     return table.shape[1] > 2 and bool((table[:, column] * 2 == table.sum(axis=1)).all())
 
 
 def is_count(first: Ints, others: Ints) -> bool:
-    """Return whether a first column of whole numbers, not named like ids, is a category too.
+    """Return whether the first column of whole numbers, not named like ids, holds the counts of another category.
 
-    It is one if its values repeat, or if all row sums are equal with it but not without it.
+    True if its values repeat, or if the row sums are equal with this column but not without it.
     """
     sums = others.sum(axis=1)
     return len(set(first.tolist())) < len(first) or bool(np.ptp(sums) > 0 and np.ptp(sums + first) == 0)
 
 
 def counted(cells: Sequence[str], names: Sequence[str], path: str) -> list[int]:
-    """Return the numbers in a row of counts, an empty cell as 0; DataError for a cell that holds none."""
+    """Return the counts in a row, an empty cell as 0; DataError for another cell, or for over `MOST` ratings."""
     for cell, name in zip(cells, names, strict=True):
         if cell and not _COUNT.fullmatch(cell):
             raise DataError(f"{path}, column {name}: found no whole number, expected a count of ratings; correct it")
@@ -380,7 +391,7 @@ def counted(cells: Sequence[str], names: Sequence[str], path: str) -> list[int]:
 
 
 def ask(source: File, plan: RatingsLayout) -> None:
-    """Raise DataError if a table may be one of counts or a cross table, which only the user can decide."""
+    """Raise DataError if a table may hold counts or a cross table, which only the user can decide."""
     names, ids = plan.columns, plan.item
     rows = [cells for _, cells in islice(texts(source, plan.needed), LOOKED)]
     square = len(ids) == 1 and len(rows) == len(names) > 1 and {cells[ids[0]] for cells in rows} == set(names)
@@ -399,7 +410,10 @@ def ask(source: File, plan: RatingsLayout) -> None:
 
 
 def categories(source: File, plan: RatingsLayout, layout: Layout) -> tuple[RatingsLayout, list[str]]:
-    """Return the plan with only the category columns of a table of counts, and notes on the sums left out."""
+    """Return the plan limited to the category columns of a table of counts, and notes on omitted columns of sums.
+
+    DataError if a sum differs from the counts of its row.
+    """
     if layout.order:
         names = header(source)
         return replace(plan, columns=tuple(column(source.place, names, name) for name in layout.order)), []
@@ -419,7 +433,7 @@ def categories(source: File, plan: RatingsLayout, layout: Layout) -> tuple[Ratin
 
 
 def _first(source: File, plan: RatingsLayout) -> bool:
-    """Return whether the first column, taken for ids because nothing else was named, holds counts as well."""
+    """Return whether the first column, used as ids because no option names others, looks like counts."""
     if len(plan.item) != 1 or is_named(plan.item[0], "item") or not plan.item[0]:
         return False
     rows = islice(texts(source, plan.needed), LOOKED)
@@ -428,7 +442,7 @@ def _first(source: File, plan: RatingsLayout) -> bool:
 
 
 def _integers(rows: Iterable[Sequence[str]]) -> Ints | None:
-    """Return the cells as whole numbers; None if a cell is not one, or for fewer than two rows."""
+    """Return the cells as an array of whole numbers; None if a cell is not one, or with fewer than two rows."""
     table = []
     for cells in rows:
         if not all(map(_COUNT.fullmatch, cells)):

@@ -1,4 +1,4 @@
-"""Input settings of a pipeline file, the sources that they name, and the language of their texts by script."""
+"""Input settings of a pipeline file, the sources that they configure, and language detection by script."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,12 +23,12 @@ from curate.tables.readers.public_datasets import TaskTable, named
 
 Delimiter = Annotated[str, AfterValidator(delimiter.named)]
 SheetName = Annotated[str, BeforeValidator(str)]
-"""Sheet name; a number such as 2026 is read as text."""
+"""Sheet name; a number such as 2026 is converted to text."""
 Paths = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 SHOWN = 8
-"""Maximum number of file names in one sentence."""
+"""Maximum number of file names in one message."""
 
 
 class QueryColumns(Section):
@@ -143,7 +143,7 @@ class Input(Section):
     )
 
     def names(self, table: Table) -> Names:
-        """Return field -> column names to try: the user's own one, else the usual ones."""
+        """Return field -> candidate column names: the configured one, else the default names."""
         configured = getattr(self.columns, table).model_dump(exclude_none=True)
         section = getattr(self, table)
         if section is not None:
@@ -153,32 +153,32 @@ class Input(Section):
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of every table."""
+    """Sources by table."""
 
     tables: Mapping[Table, Sequence[Source]]
     other_qrels: Sequence[Source] = field(default_factory=list)
-    """Qrels of the other splits of a folder; their queries are left out."""
+    """Qrels of the folder's other splits; their queries are excluded."""
     notes: Sequence[str] = ()
-    """One sentence per choice among several splits."""
+    """One sentence per table on its splits that are not read."""
 
     @property
     def one_table(self) -> bool:
-        """Return whether queries and corpus are read from the same file, in a workbook from the same sheet."""
+        """Return whether queries and corpus are read from the same file and, in a workbook, the same sheet."""
         groups = [self.tables.get(table, ()) for table in ("queries", "corpus")]
         files = [source for group in groups if len(group) == 1 for source in group if isinstance(source, File)]
         sheets = {(file.path.resolve(), file.workbook.name if file.kind == "xlsx" else None) for file in files}
         return len(files) == len(groups) and len(sheets) == 1
 
     def digests(self) -> dict[str, Json]:
-        """Return name and digest of every source, per table and for `other_qrels`."""
+        """Return [name, digest] of every source, per table and for `other_qrels`."""
         groups = [*self.tables.items(), ("other_qrels", self.other_qrels)]
         return {table: [[source.name, source.digest()] for source in group] for table, group in groups}
 
 
 def sources(config: Input) -> Sources:
-    """Return the sources that the settings describe.
+    """Return the configured sources; no file is read except a README.
 
-    ConfigError, DataError or MissingExtra if one is missing, saying what to type; nothing but a README is read.
+    ConfigError, DataError or MissingExtra if one is missing; the message names the remedy.
     """
     of_files = {table: files_of(config, table) for table in TABLES if getattr(config, table) is not None}
     of_folder = Sources({}) if config.source is None else _from_source(config.source, config)
@@ -207,7 +207,7 @@ _CORPUS_ALONE = "; with a corpus alone give --set ingest.no_queries=allow, and h
 
 
 def _candidates_clause(source: str | None) -> str:
-    """Return a clause on the files of a folder that may be tables; empty if there are none."""
+    """Return a clause that lists the files of a folder that may be tables; empty without any."""
     folder = Path(source or "").expanduser()
     names = [path.name for path in layout.readable(folder)] if source and folder.is_dir() else []
     others = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
@@ -215,7 +215,7 @@ def _candidates_clause(source: str | None) -> str:
 
 
 def files_of(config: Input, table: Table) -> Sources:
-    """Return the sources of one table, of the files and folders that the settings name."""
+    """Return the sources of one table from the files and folders in the settings."""
     section: FileSection = getattr(config, table)
     paths: list[Path] = []
     notes: list[str] = []
@@ -231,7 +231,10 @@ def files_of(config: Input, table: Table) -> Sources:
 
 
 def _numbered(paths: Sequence[Path], table: Table, config: Input) -> list[File]:
-    """Return files as sources; where a line's number is the id, that of a second file begins with 2-."""
+    """Return the files as sources.
+
+    If line numbers serve as ids, those of the second file have the prefix `2-`, and so on.
+    """
     prefixes = ["", *(f"{number}-" for number in range(2, len(paths) + 1))]
     return [_file(path, table, config, prefix) for path, prefix in zip(paths, prefixes, strict=False)]
 
@@ -266,39 +269,39 @@ def _from_source(source: str, config: Input) -> Sources:
 # The language of texts by their script: what every command detects before it asks a model.
 
 LOOKED, FILES = 200, 10
-"""Number of first rows of a file, and of first files of a table, that are examined."""
+"""Number of first rows per file, and of first files per table, from which the language is detected."""
 LETTERS: Mapping[str, str] = {"ja": "[\u3040-\u30ff]", "ko": "[\uac00-\ud7af]", "zh": "[\u4e00-\u9fff]"}
-"""Language -> its characters; tried in order, so Chinese comes after Japanese, which shares characters with it."""
+"""Language -> pattern of its characters, tried in order; Chinese is last, because Japanese shares its characters."""
 OTHER = "en"
-"""Stands for all other languages."""
+"""Language assumed for all other scripts."""
 
 
 @dataclass(frozen=True)
 class Spoken:
-    """The language of a set's texts, and of its queries and its documents alone."""
+    """Detected language of all texts, and that of each table (queries, corpus)."""
 
     language: str
     tables: Mapping[str, str]
 
     def fits(self, language: str) -> bool:
-        """Return whether a tag such as zh or zh-CN is the language of the texts, or of one of their two tables."""
+        """Return whether a tag such as zh or zh-CN is the language of all texts or of one of the two tables."""
         return base_language(language) in {self.language, *self.tables.values()}
 
     def __str__(self) -> str:
-        """Return the language, with those of the tables if they differ."""
+        """Return the language, followed by those of the tables if they differ."""
         by_table = ", ".join(f"{table} {language}" for table, language in self.tables.items())
         return self.language if len(set(self.tables.values())) < 2 else f"{self.language} ({by_table})"
 
 
 def language(texts: Iterable[str]) -> str:
-    """Return the first language to whose script a tenth of the characters belongs; English if there is none."""
+    """Return the first language whose script has over a tenth of the characters; `OTHER` (English) if there is none."""
     text = "".join(texts)
     shares = ((name, len(text) - len(re.sub(letters, "", text))) for name, letters in LETTERS.items())
     return next((name for name, count in shares if 10 * count > len(text)), OTHER)
 
 
 def spoken(config: Input, found: Sources | None = None) -> Spoken:
-    """Detect the language of the sources from their first rows.
+    """Return the languages of the sources, detected by script from their first rows.
 
     ConfigError, DataError, MissingExtra or RunFailed if a source is missing or cannot be loaded.
     """

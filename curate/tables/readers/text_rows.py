@@ -1,8 +1,8 @@
 """Rows of text files: CSV, TSV, JSON and plain text.
 
-The delimiter of a CSV file is detected from its first rows: it is the one that gives most rows as many cells as the
-header. Delimiters inside quotes do not count. If two fit equally, as in `1;one, two`, the one that is less often
-followed by a space is chosen, because commas in prose are followed by spaces.
+The delimiter of a CSV file is detected from its first lines: with it, the largest share of rows has as many cells as
+the header. Delimiters inside quotes do not count. On a tie, as in `1;one, two`, the delimiter that is less often
+followed by a space is chosen, because a space follows a comma in prose.
 """
 
 import csv
@@ -23,14 +23,14 @@ from curate.tables.readers.encoding import OLD_MAC, Encoding, Line, lines, opene
 
 CANDIDATES = (",", ";", "\t", "|")
 LOOKED = 200
-"""Number of first lines that are examined, within the first `_CHARACTERS`."""
+"""Maximum number of first lines from which the delimiter is detected; they end after `_CHARACTERS` characters."""
 _CHARACTERS = 1 << 18
 _DECLARED = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 _WORDS = {"tab": "\t", "\\t": "\t"}
 
 
 def named(text: str) -> str:
-    """Return the delimiter that a user names, one character or the word `tab`; ValueError for anything else."""
+    """Return the delimiter that a user typed, one character or the word `tab`; ValueError for anything else."""
     sign = _WORDS.get(text.lower(), text)
     if len(sign) != 1 or sign in '"\r\n' or sign.isalnum():
         raise ValueError("expected one character such as ';', or tab")
@@ -38,13 +38,13 @@ def named(text: str) -> str:
 
 
 def declared(line: str) -> str | None:
-    """Return the delimiter that a first line `sep=;` declares, as spreadsheets write it; None for other lines."""
+    """Return the delimiter declared by a first line such as `sep=;`, which spreadsheets write; None for other lines."""
     declaration = _DECLARED.fullmatch(line)
     return declaration[1] if declaration else None
 
 
 def find(path: Path, encoding: Encoding, usual: str, *, header: bool) -> str:
-    """Return the delimiter of a file; the `usual` one if no candidate divides it into columns."""
+    """Return the delimiter of a file: declared or detected, else `usual`."""
     sample = _sample(path, encoding)
     declared_sign = declared(sample[0]) if sample else None
     if declared_sign:
@@ -54,7 +54,7 @@ def find(path: Path, encoding: Encoding, usual: str, *, header: bool) -> str:
 
 
 def _sample(path: Path, encoding: Encoding) -> list[str]:
-    """Return the first lines that can be decoded."""
+    """Return the first lines; a line that cannot be decoded is empty."""
     texts: list[str] = []
     size = 0
     with opened(path) as stream:
@@ -67,9 +67,9 @@ def _sample(path: Path, encoding: Encoding) -> list[str]:
 
 
 def _score(sample: Sequence[str], sign: str, *, header: bool) -> tuple[float, float] | None:
-    """Return the share of rows with equally many cells, and that of delimiters not followed by a space.
+    """Return the share of rows with the expected number of cells, and that of delimiters without a space after them.
 
-    None if there is only one column.
+    The result is None if there is only one column.
     """
     widths = [*_widths(sample, sign)]
     if not widths:
@@ -82,7 +82,7 @@ def _score(sample: Sequence[str], sign: str, *, header: bool) -> tuple[float, fl
 
 
 def _widths(sample: Sequence[str], sign: str) -> Iterator[int]:
-    """Yield the number of cells of every row that is not blank, up to the first that is no CSV."""
+    """Yield the number of cells of each non-blank row, up to the first row that is not valid CSV."""
     csv.field_size_limit(sys.maxsize)
     try:
         for row in csv.reader(sample, delimiter=sign):
@@ -97,26 +97,26 @@ def _widths(sample: Sequence[str], sign: str) -> Iterator[int]:
 FIX = "correct the line, or set ingest.on_error: drop"
 CORRECT = "correct it, or write the file as JSONL, an object per line"
 _BLANK = 100
-"""Maximum number of blank lines before a list."""
+"""Maximum number of blank lines skipped before the start of a list."""
 COLUMN = "text"
 """Name of the only column of a plain text file."""
 _PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
 
 
 def jsonl(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
-    """Return the objects of all lines that are not blank, as they are read."""
+    """Yield the JSON object of each non-blank line."""
     return each(path, encoding, lambda number, text, position: _object(number, text.rstrip(), position))
 
 
 def is_list(path: Path, encoding: Encoding) -> bool:
-    """Return whether a file is one list of JSON objects, rather than an object per line."""
+    """Return whether the content of a file begins with `[`: one list of JSON objects, not one object per line."""
     with opened(path) as stream:
         first = (line.text.strip() for line in islice(lines(stream, encoding), _BLANK) if line.text)
         return next(filter(None, first), "").startswith("[")
 
 
 def json_list(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
-    """Yield the objects of one list, numbered from 1; the file is read whole."""
+    """Yield the objects of a JSON list, numbered from 1; the complete file is read first."""
     with opened(path) as stream:
         read = [*lines(stream, encoding)]
     bad = next((line.number for line in read if line.text is None), None)
@@ -152,12 +152,12 @@ def _object(number: int, text: str, position: int) -> Row | Problem:
 
 
 def plain(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
-    """Return the texts of all lines that are not blank, as they are read."""
+    """Yield each non-blank line as a row with one text."""
     return each(path, encoding, lambda number, text, position: Row(number, {COLUMN: text.strip()}, position))
 
 
 def each(path: Path, encoding: Encoding, convert: Callable[[int, str, int], Row | Problem]) -> Iterator[Row | Problem]:
-    """Yield `convert(number, text, position)` of every line that is not blank; position is its end in bytes."""
+    """Yield `convert(number, text, position)` for each non-blank line; position is the line's end in bytes."""
     with opened(path) as stream:
         for line in lines(stream, encoding):
             if line.text is None:
@@ -167,13 +167,16 @@ def each(path: Path, encoding: Encoding, convert: Callable[[int, str, int], Row 
 
 
 def undecodable(number: int, encoding: Encoding) -> Problem:
-    """Return the problem of a line whose bytes are not text in the file's encoding."""
+    """Return the Problem of a line whose bytes are invalid in the file's encoding."""
     problem = f"bytes that are not {encoding.upper()}"
     return Problem(number, problem, "text in one encoding", "save the file as UTF-8, or name it with ingest.encoding")
 
 
 def shown_names(names: list[str]) -> str:
-    """Return column names for an error; one that may be data of a file without header is shown as its length."""
+    """Return column names for an error message.
+
+    A name that may be data of a file without header is shown as its length.
+    """
     plain = [name if name and set(name) <= set(_PLAIN_NAME) else f"one of {len(name)} characters" for name in names]
     return ", ".join(plain) or "none"
 
@@ -183,13 +186,13 @@ def shown_names(names: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Dialect:
-    """Delimiter and quoting of a file."""
+    """Delimiter, quoting and header of a CSV or TSV file."""
 
     delimiter: str
     quoted: bool = True
-    """Whether quotes enclose a cell and its line breaks; else only quotes around a complete cell are removed."""
+    """Whether quotes may enclose delimiters and line breaks; else only quotes around a complete cell are removed."""
     header: bool = True
-    """Whether the first row names the columns; else they are column_1, column_2, ..."""
+    """Whether the first row contains the column names; else they are column_1, column_2, ..."""
 
 
 def numbered(width: int) -> list[str]:
@@ -198,7 +201,7 @@ def numbered(width: int) -> list[str]:
 
 
 def column_names(cells: Sequence[str], path: str, line: int) -> list[str]:
-    """Return the names in a header, without white space around them; DataError if one occurs twice."""
+    """Return the column names in a header row, stripped of white space; DataError if one occurs twice."""
     names = [name.strip().strip("\ufeff").strip() for name in cells]
     if len(set(names)) < len(names):
         raise DataError(f"{path}:{line}: found a column name twice, expected different ones; rename one of them")
@@ -206,7 +209,7 @@ def column_names(cells: Sequence[str], path: str, line: int) -> list[str]:
 
 
 def header(path: Path, encoding: Encoding, dialect: Dialect) -> list[str]:
-    """Return the names of the columns."""
+    """Return the column names: of the first row, or numbered; [] for an empty file."""
     for row in _cells(path, encoding, dialect):
         if isinstance(row, Problem):
             raise DataError(row.sentence(str(path)))
@@ -215,7 +218,7 @@ def header(path: Path, encoding: Encoding, dialect: Dialect) -> list[str]:
 
 
 def table(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[Row | Problem]:
-    """Yield every row below the header; empty rows are skipped."""
+    """Yield each row below the header, or its Problem; empty rows are skipped."""
     names = header(path, encoding, dialect)
     cells = _cells(path, encoding, dialect)
     if dialect.header:
@@ -236,7 +239,7 @@ def table(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[Row | Pr
 
 
 def _misfit(number: int, count: int, expected: int, dialect: Dialect, opened: int) -> Problem:
-    """Return the problem of a row with too few or too many cells, usually caused by a line break in a text."""
+    """Return the Problem of a row with too few or too many cells, usually caused by a line break in a text."""
     header = f"{expected} as in the {'header' if dialect.header else 'first row'}"
     if opened:
         remedy = f"write the line breaks inside the quotes of line {opened} as spaces, or save the file as CSV"
@@ -248,7 +251,7 @@ def _misfit(number: int, count: int, expected: int, dialect: Dialect, opened: in
 
 
 class _Feed:
-    """Line source of csv.reader that, unlike a generator, can continue after an error."""
+    """Iterator of lines for csv.reader that, unlike a generator, can continue after an error."""
 
     def __init__(self, source: Iterator[Line]) -> None:
         self.line, self._source = Line(0, "", 0), source
@@ -290,7 +293,7 @@ def _cells(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[tuple[i
 
 
 def unquoted(cell: str) -> str:
-    """Remove the quotes that a spreadsheet puts around a TSV cell; a cell that merely contains quotes is unchanged."""
+    """Return a cell without the quotes that a spreadsheet puts around it; quotes within a cell are retained."""
     inner = cell[1:-1]
     quoted = len(cell) >= 2 and cell[0] == cell[-1] == '"' and '"' not in inner.replace('""', "")
     return inner.replace('""', '"') if quoted else cell

@@ -12,10 +12,10 @@ from curate.view.progress.lines import Clock, ShownStep, StepBoard
 
 
 class ProgressScreen(Protocol):
-    """Output of progress and notices; `draw` is called by a separate thread."""
+    """Output of progress and notices; a separate thread calls `draw`."""
 
     period_s: float
-    """Seconds between two drawings; the only limit of the drawing rate."""
+    """Seconds between two calls of `draw`."""
 
     def draw(self, steps: Sequence[ShownStep], now: float) -> None:
         """Show the running steps."""
@@ -26,7 +26,7 @@ class ProgressScreen(Protocol):
         ...
 
     def ended(self, step: ShownStep, now: float) -> None:
-        """Note a step that has ended."""
+        """Show that a step has ended."""
         ...
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class ProgressScreen(Protocol):
 
 @contextmanager
 def bars() -> Iterator[tuple[PaidProgress, Callable[[str], None]]]:
-    """Yield a progress function and one that prints a line, according to `--quiet` and `--json-lines`.
+    """Yield a progress function and a function that prints a line, as `--quiet` and `--json-lines` require.
 
     Both check for Ctrl-C.
     """
@@ -51,7 +51,7 @@ def bars() -> Iterator[tuple[PaidProgress, Callable[[str], None]]]:
 
 
 class ProgressReporter:
-    """Steps and notices on a screen, drawn by a thread, so that a step that reports nothing still shows its time."""
+    """Progress and notices on a screen, drawn by a thread, so that a step's time advances even without reports."""
 
     def __init__(self, screen: ProgressScreen, board: StepBoard | None = None) -> None:
         self._screen, self._board = screen, board or StepBoard()
@@ -97,14 +97,14 @@ class ProgressReporter:
                 return
 
     def _mend(self) -> None:
-        """Raise an error of the drawing thread, once, in the working thread."""
+        """Raise an error of the drawing thread in the calling thread, once."""
         if self._broken is not None:
             error, self._broken = self._broken, None
             raise error
 
 
 def _screen() -> ProgressScreen:
-    """Return JSON lines in JSON mode, bars if standard error is a capable terminal, and plain lines otherwise."""
+    """Return the screen: JSON lines in JSON mode, bars if standard error is a capable terminal, else plain lines."""
     import os
 
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""Running steps with rates and remaining times, and progress as plain lines or JSON."""
+"""Running steps with rates and remaining times, and their output as plain lines or JSON."""
 
 import threading
 import time
@@ -12,19 +12,19 @@ from curate.view import output_mode
 from curate.view.progress import wording
 
 WINDOW_S = 20.0
-"""Seconds of the moving window: a slow start, or cached units, soon drop out."""
+"""Length in seconds of the moving window for rates; a slow start, or units from a cache, soon leave it."""
 LEAST_S = 1.0
-"""Minimum seconds for a rate; less is noise."""
+"""Minimum time in seconds from which a rate is computed; less is noise."""
 
 
 class RateMeter:
-    """Moving rate of one step; units before the first report do not count."""
+    """Moving rate of one step; units completed before the first report are excluded."""
 
     def __init__(self, done: int, now: float) -> None:
         self._looks = deque([(now, done)])
 
     def look(self, done: int, now: float) -> None:
-        """Record how many units are done at the time `now`."""
+        """Record the number of units completed at the time `now`."""
         if done == self._looks[-1][1]:
             return
         self._looks.append((now, done))
@@ -32,16 +32,16 @@ class RateMeter:
             self._looks.popleft()
 
     def rate(self, now: float) -> float | None:
-        """Return units per second, None if unknown.
+        """Return units per second; None if unknown.
 
-        A pause lowers the rate once it is longer than the time between first and last report.
+        A pause lowers the rate once it is longer than the time between the first and last report in the window.
         """
         (first, first_done), (last, done) = self._looks[0], self._looks[-1]
         seconds = max(last - first, now - last)
         return (done - first_done) / seconds if done > first_done and seconds >= LEAST_S else None
 
     def seconds_left(self, total: int, now: float) -> float | None:
-        """Return the remaining seconds at this rate; None if unknown."""
+        """Return the remaining seconds at the current rate; None if unknown."""
         rate = self.rate(now)
         return None if rate is None else max(total - self._looks[-1][1], 0) / rate
 
@@ -50,12 +50,12 @@ class RateMeter:
 
 Clock = Callable[[], float]
 ENDED_S = 0.1
-"""Minimum seconds between two reported ends of one step: some steps run a thousand times."""
+"""Minimum seconds between two reported ends of the same step, because some steps run a thousand times."""
 
 
 @dataclass
 class ShownStep:
-    """One step as it was last reported."""
+    """A running step as last reported."""
 
     stage: str
     label: str
@@ -71,12 +71,12 @@ class ShownStep:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return the key of the step."""
+        """Return the key of the step: (stage, label)."""
         return self.stage, self.label
 
     @property
     def whole(self) -> bool:
-        """Whether the step has one unit, so that only its duration is known."""
+        """Return whether the step has at most one unit, so that only its duration is known."""
         return self.total <= 1
 
     @property
@@ -86,7 +86,7 @@ class ShownStep:
 
 
 class StepBoard:
-    """All running steps; `report` is thread-safe and cheap."""
+    """All running steps; `report` is thread-safe and fast."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self.clock = clock
@@ -96,7 +96,7 @@ class StepBoard:
         self._ended: dict[tuple[str, str], float] = {}
 
     def report(self, label: str, total: int, done: int, money: str = "") -> ShownStep | None:
-        """Record the progress of a step; return it if its end is to be reported."""
+        """Record the progress of a step; return the step if it has ended and its end should be reported, else None."""
         now, stage = self.clock(), getattr(label, "stage", "")
         key = (stage, str(label))
         with self._lock:
@@ -114,9 +114,10 @@ class StepBoard:
             return self._end(step, now) if done >= total else None
 
     def steps(self) -> Sequence[ShownStep]:
-        """Return the running steps, the oldest first, with updated rates.
+        """Return the running steps, oldest first, with updated rates.
 
-        The step of a whole stage is included only while none of its steps runs; its time counts from the last one.
+        The step of a whole stage is included only while no other step of it runs; its time counts from the end of the
+        last one.
         """
         with self._lock:
             for step in self._steps.values():
@@ -138,9 +139,9 @@ class StepBoard:
 # Progress without a terminal: a plain line every ten seconds, or one JSON object per line for machines.
 
 EVERY_S = 10.0
-"""Seconds between two plain lines on one step."""
+"""Seconds between two plain lines for the same step."""
 JSON_EVERY_S = 1.0
-"""Seconds between two JSON objects on one step."""
+"""Seconds between two JSON objects for the same step."""
 
 
 def plain(step: ShownStep, now: float) -> str:
@@ -156,7 +157,7 @@ def plain(step: ShownStep, now: float) -> str:
 
 
 def event(step: ShownStep, now: float) -> dict[str, Any]:
-    """Return a step as the event `progress`; unknown values are None."""
+    """Return a step as a JSON event `progress`; unknown values are None."""
     rate, seconds_left = (
         (None, None) if step.whole else (step.meter.rate(now), step.meter.seconds_left(step.total, now))
     )
@@ -174,14 +175,14 @@ def event(step: ShownStep, now: float) -> dict[str, Any]:
 
 
 class _Due:
-    """Selects the steps that have waited long enough for their next line."""
+    """Selection of the steps that are due for another line, after `every` seconds."""
 
     def __init__(self, every: float) -> None:
         self._every = every
         self._last: dict[tuple[str, str, float], float] = {}
 
     def of(self, steps: Sequence[ShownStep], now: float) -> list[ShownStep]:
-        """Return the steps due for a line, and restart their waiting time."""
+        """Return the steps that are due for a line, and restart their waiting time."""
         keys = {(*step.key, step.began): step for step in steps}
         self._last = {key: self._last.get(key, step.began) for key, step in keys.items()}
         due = [key for key, last in self._last.items() if now - last >= self._every]
@@ -190,7 +191,7 @@ class _Due:
 
 
 class PlainLines:
-    """Lines for people who read a log."""
+    """Progress as plain lines, for logs."""
 
     period_s = 0.5
 
@@ -198,7 +199,7 @@ class PlainLines:
         self._write, self._due = write, _Due(EVERY_S)
 
     def draw(self, steps: Sequence[ShownStep], now: float) -> None:
-        """Print a line on each step that has had none for ten seconds."""
+        """Print a line for each step without one in the last `EVERY_S` seconds."""
         for step in self._due.of(steps, now):
             self._write(plain(step, now))
 
@@ -207,14 +208,14 @@ class PlainLines:
         self._write(line)
 
     def ended(self, step: ShownStep, now: float) -> None:
-        """Print nothing: the next line shows that the step has ended."""
+        """Print nothing; the line of the next step shows that this one has ended."""
 
     def close(self) -> None:
-        """Leave everything as it is."""
+        """Do nothing."""
 
 
 class JsonLines:
-    """Events for machines, on standard output."""
+    """Progress as JSON events on standard output."""
 
     period_s = 0.5
 
@@ -222,7 +223,7 @@ class JsonLines:
         self._write, self._due = write, _Due(JSON_EVERY_S)
 
     def draw(self, steps: Sequence[ShownStep], now: float) -> None:
-        """Emit an event on each step that has had none for a second."""
+        """Emit an event for each step without one in the last `JSON_EVERY_S` seconds."""
         for step in self._due.of(steps, now):
             self._write(event(step, now))
 
@@ -235,4 +236,4 @@ class JsonLines:
         self._write(event(step, now))
 
     def close(self) -> None:
-        """Leave everything as it is."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""Bars on a terminal: one line per step, never wider than the screen, gone when the step is."""
+"""Progress bars on a terminal: one line per running step, never wider than the screen."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 SHOWN_AFTER_S = 1.0
-"""Seconds for which a step is not shown: a short one does not flash."""
+"""Seconds before a step is shown, so that short steps do not flash."""
 MOST = 8
-"""Steps that are shown at once."""
+"""Maximum number of steps shown at the same time."""
 LONG, SHORT = 24, 10
-"""Widths of a bar, the longest that fits."""
+"""Widths of a bar in characters; the larger one that fits is used."""
 
 
 def figures(step: ShownStep, now: float, width: int) -> list[str]:
     """Return the parts of a step's line of `width` cells: name, dashes in place of the bar, and figures.
 
-    If the line is too short, the bar is shortened, then unit, stage, rate, bar, remaining time and money are dropped in
+    If the line is too long, the bar is shortened; then unit, stage, rate, bar, remaining time and money are omitted, in
     this order.
     """
     if step.whole:
@@ -52,7 +52,7 @@ def figures(step: ShownStep, now: float, width: int) -> list[str]:
 
 
 def line(step: ShownStep, now: float, width: int, *, plain_signs: bool = False) -> "Text":
-    """Return a step as one line of a terminal."""
+    """Return a step as a line of a terminal."""
     from rich.text import Text
 
     full, empty = ("#", "-") if plain_signs else ("━", "━")
@@ -72,7 +72,7 @@ def line(step: ShownStep, now: float, width: int, *, plain_signs: bool = False) 
 class Bars:
     """Progress bars below the printed output.
 
-    The cursor is never hidden and rests on the line below, so that a killed process leaves a usable terminal.
+    The cursor is never hidden and stays on the line below, so that a killed process leaves a usable terminal.
     """
 
     period_s = 0.25
@@ -84,7 +84,7 @@ class Bars:
         self._plain_signs = console.no_color or not console.color_system or not console.encoding.startswith("utf")
 
     def draw(self, steps: Sequence[ShownStep], now: float) -> None:
-        """Draw the steps that have lasted for a second."""
+        """Draw the steps that have run for at least `SHOWN_AFTER_S` seconds."""
         visible = [step for step in steps if now - step.began >= SHOWN_AFTER_S]
         if not visible and self._live is None:
             return

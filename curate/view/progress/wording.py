@@ -1,4 +1,4 @@
-"""Counts, rates and times as people read them; pure functions."""
+"""Counts, rates and times as readable text; pure functions."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ ELLIPSIS = "…"
 
 
 def rate(units_per_s: float, unit: str = "") -> str:
-    """Return a rate with two or three digits that mean something: `1,234/s`, `4.1/s`, `12/min`, `3/h`."""
+    """Return a rate with two or three significant digits: `1,234/s`, `4.1/s`, `12/min`, `3/h`."""
     if unit == "bytes":
         return f"{units_per_s / MB:,.1f} MB/s"
     if units_per_s >= 9.95:
@@ -21,7 +21,7 @@ def rate(units_per_s: float, unit: str = "") -> str:
 
 
 def left(seconds: float) -> str:
-    """Return the time that is left, no more exactly than it is known: `about 3 min left`."""
+    """Return the remaining time, rounded to its likely accuracy: `about 3 min left`."""
     if seconds < 10:
         return "a few seconds left"
     if seconds < 55:
@@ -36,7 +36,7 @@ def left(seconds: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """Return a time that has passed: `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Return an elapsed time: `12 s`, `3 min 20 s`, `2 h 5 min`."""
     total = int(seconds)
     if total < MINUTE:
         return f"{total} s"
@@ -46,7 +46,7 @@ def elapsed(seconds: float) -> str:
 
 
 def count(done: int, total: int, unit: str = "", *, aligned: bool = False) -> str:
-    """Return `3,200 of 20,000 pairs`; aligned, it keeps its width while `done` grows."""
+    """Return a count such as `3,200 of 20,000 pairs`; if `aligned`, its width is constant while `done` grows."""
     if unit == "bytes":
         done_text, total_text, unit = f"{done / MB:,.1f}", f"{total / MB:,.1f}", "MB"
     else:
@@ -55,14 +55,14 @@ def count(done: int, total: int, unit: str = "", *, aligned: bool = False) -> st
 
 
 def shortened(text: str, width: int) -> str:
-    """Return a text in at most so many cells of a terminal; Chinese takes two cells per character."""
+    """Return a text shortened to at most `width` cells of a terminal; a Chinese character takes two cells."""
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + ELLIPSIS[:width]
 
 
 def fitting(forms: Sequence[Sequence[str]], width: int) -> Sequence[str]:
-    """Return the first form whose parts, two spaces between them, fit into a line; else the last."""
+    """Return the first form that fits into `width` cells with two spaces between its parts; else the last form."""
     from rich.cells import cell_len
 
     return next((form for form in forms if cell_len("  ".join(form)) <= width), forms[-1])
