@@ -335,7 +335,7 @@ class _Reading:
         self._whole = self._last >= points
         self._first = min(self._last, depth * points // max(len(corpus_ids), 1) + SLACK)
         self.cut = 0
-        """Queries with further points to read."""
+        """Number of queries for which reading stopped at `most` points, too early."""
 
     def read(self, vectors: Vectors) -> list[Points]:
         """Return the nearest points of each query, as many as are needed for its `depth` best documents."""

@@ -67,12 +67,12 @@ class Float16:
         return kth_best
 
     def at_least(self, scores: "torch.Tensor", floors: Scores) -> Iterator[Tile]:
-        """Select on the device in one step, and copy only the selected products."""
+        """Yield one tile with all rows; products are selected on the device, and only these are copied."""
         rows, columns, values = self._above_floors(scores, floors)
         yield np.searchsorted(rows, np.arange(len(floors) + 1)).tolist(), columns, values
 
     def above(self, scores: "torch.Tensor", floor: float) -> tuple[Rows, Rows, Scores]:
-        """Select on the device, and copy only the selected products."""
+        """Return rows, columns and products that are at least `floor`; they are selected on the device, then copied."""
         return self._above_floors(scores, np.array([floor]))
 
     def _above_floors(self, scores: "torch.Tensor", floors: Scores) -> tuple[Rows, Rows, Scores]:
