@@ -1,4 +1,4 @@
-"""`curate.ask_models`: a task of one's own for language models, with ledger, cap and guards of the stages."""
+"""`curate.ask_models`: a user-defined task for language models, with the ledger, budget and checks of the stages."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,11 +31,12 @@ def ask_models(
     progress: PaidProgress | None = None,
     tell: Tell | None = None,
 ) -> dict[str, dict[str, Answer]]:
-    """Return the answers of models to a task, item -> model -> answer; those in the ledger are not paid again.
+    """Return item -> model -> answer to a task; answers in the ledger are not requested again.
 
-    `task` is a task or the name of a plugin's. `run` is the run folder that the items come from, by default the newest:
-    its models, prices and ledger are used, and remote models get nothing before its texts are masked and filtered. All
-    else is as for `curate.run`: without `max_cost` or `yes` nothing is sent, and ConsentNeeded says what it would cost.
+    `task` is a task or the name of a plugin's task, `items` is id -> item. `run` is the run folder that the items come
+    from, by default the newest: its models, prices and ledger are used, and remote models are called only after its
+    texts were masked and filtered. All other arguments are as for `curate.run`: without `max_cost` or `yes` nothing is
+    sent, and ConsentNeeded has the cost estimate.
     """
     notify = tell or silent
     work = opening.opened(None, None if run is None else Path(run), detect=False, tell=notify)

@@ -1,4 +1,4 @@
-"""Design of the review that proves a threshold on the sum of a pair's grades: as many pairs are drawn of every sum.
+"""Design of the review that proves a threshold on the sum of a pair's grades: equally many pairs of every sum.
 
 A sum with too few pairs is drawn completely, and the other sums get more. The chance to find a threshold is simulated
 at anticipated error rates: the guesses of `panel/sampling_design.yaml`, updated by answers to earlier samples.
@@ -44,7 +44,7 @@ class AcceptancePlan:
     """Plan of a review for a threshold, with the outcomes to expect if the anticipated shares are right."""
 
     strata: Sequence[SumPlan]
-    """Strictest first."""
+    """Strata by sum of grades, the highest sum first."""
     wrong: float
     confidence: float
     odds: AcceptanceOdds
@@ -67,7 +67,7 @@ def frame_of(judge: Path, consensus: Path) -> pl.DataFrame:
 
     These are the pairs whose mean grade has at least the gain `voting.MEAN`. `judge` and `consensus` are the folders of
     these stages.
-    ConfigError on a scale without gains, DataError if a cascade hides sums or no pair reaches the frame.
+    ConfigError on a scale without a relevance threshold, DataError if a cascade hides sums or there is no such pair.
     """
     scale, run = read_scale(judge), judge.parent
     if not scale.relevant:

@@ -84,7 +84,7 @@ def heading(proof: Proof) -> Iterator[str]:
 
 
 def lines(proof: Proof) -> Iterator[dict[str, Json]]:
-    """Yield the figures as table rows: what, value, low, high, answers."""
+    """Yield the figures as table rows: figure (its name), value, low, high, answered."""
     rows: list[tuple[str, Json]] = [(PRECISION, proof["precision"])]
     rows += [(f"  {stratum['stratum']}", stratum["share"]) for stratum in proof["strata"] if len(proof["strata"]) > 1]
     rows.append(("kappa of published labels and people", proof["kappa"]["published"]))

@@ -84,7 +84,7 @@ def note(final: Proof) -> str:
 
 
 def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]:
-    """Yield the main figures as table rows: what, value, low, high, answers.
+    """Yield the main figures as table rows: figure (its name), value, low, high, answered.
 
     If `final`, the figures of published labels, is given, the value column is named `panel`, and the columns published,
     from, to are added.

@@ -144,7 +144,7 @@ class Capture:
     share: Figure
     """Upper bound on the share of relevant documents that were found."""
     chao: float | None
-    """Chao's bound on `missed`, which assumes retrievers of equal recall; None for fewer than two."""
+    """Chao's lower bound on `missed`, which assumes retrievers of equal recall."""
     pairs: tuple[tuple[str, str, Figure], ...]
     """For every two retrievers, Chapman's estimate of the number of all relevant documents."""
 

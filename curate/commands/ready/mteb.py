@@ -181,7 +181,7 @@ def as_mteb_writes(statistics: Statistics) -> str:
 
 
 def write(statistics: Statistics, path: Path) -> None:
-    """Write the statistics as mteb does."""
+    """Write the statistics to a JSON file, formatted as mteb writes it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, as_mteb_writes(statistics))
 

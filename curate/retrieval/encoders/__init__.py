@@ -1,4 +1,4 @@
-"""Encoders by name: text -> vectors. Diversify, dense retrieval and heuristic judges share them."""
+"""Encoders of texts as vectors, by name, for near-duplicate filtering, dense retrieval and heuristic judges."""
 
 from collections.abc import Callable
 
@@ -18,4 +18,4 @@ ENCODERS: Registry[Callable[..., Encoder]] = Registry(
 """Kinds of encoders: two whose weights come inside a package, any sentence-transformers model, a server, and two of
 these for queries and documents."""
 UNDEFINED = frozenset({"dense", "api", "asymmetric"})
-"""Kinds that are no encoder without settings: their names stand for none."""
+"""Kinds of encoders that need settings, so that their name alone does not name an encoder."""

@@ -1,4 +1,4 @@
-"""Encoder on a server with the OpenAI embeddings protocol: a provider, vLLM, Ollama, text-embeddings-inference."""
+"""Encoder by a server with OpenAI's embeddings API: a provider, vLLM, Ollama, text-embeddings-inference."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -17,10 +17,10 @@ from curate.system import http as retries
 from curate.system.egress import Egress, forwarded
 
 _SHORTEST = 1e-18
-"""Squares of smaller numbers are 0 in float32; squares of numbers above its inverse are infinite."""
+"""Minimum of a vector's largest absolute entry, and inverse of its maximum: else squares under- or overflow float32."""
 
 _NO_MATTER = {"key_env", "batch_size", "local", "timeout_s", "attempts"}
-"""Settings that change no vector."""
+"""Settings that vectors do not depend on, left out of the cache key."""
 
 
 class Config(Section):
@@ -46,7 +46,7 @@ class Config(Section):
 
 
 class Api:
-    """Encode texts by POST {base_url}/embeddings."""
+    """Encoder of texts by requests `POST {base_url}/embeddings`."""
 
     egress: ClassVar[Egress] = "remote"
 
@@ -62,11 +62,11 @@ class Api:
 
     @property
     def prompts(self) -> Mapping[Role, str]:
-        """Return role -> prefix of its texts."""
+        """Return role -> prefix that is put before its texts."""
         return {"query": self.config.query_prompt, "document": self.config.document_prompt}
 
     def beyond(self, who: str) -> str | None:
-        """Return why texts may leave; None if `local` is set and there is no proxy."""
+        """Return why texts may leave the user's control; None if `local` is set and there is no proxy."""
         return forwarded(who, self.config.base_url, local=self.config.local)
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:

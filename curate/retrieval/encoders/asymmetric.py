@@ -1,4 +1,4 @@
-"""Two encoders of one vector space: one model for queries, and another for documents."""
+"""Encoder that combines two of one vector space: one model for queries, another for documents."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -32,10 +32,10 @@ class Config(Section):
 
 
 class Asymmetric:
-    """Encode queries by one encoder and documents by another.
+    """Encoder of queries by one encoder and of documents by another (`sides`: role -> encoder).
 
-    `revision` is a digest of both sides' revisions; caches use `revisions`, one per role, so that vectors of documents
-    stay valid when the query model changes. Texts leave this machine if either side sends them.
+    `revision` is a digest of both encoders' revisions; caches use `revisions`, one per role, so that vectors of
+    documents stay valid if the query model changes. Texts leave this machine if either encoder sends them.
     """
 
     sts_route: Role = "query"
@@ -50,7 +50,7 @@ class Asymmetric:
 
     @property
     def egress(self) -> Egress:
-        """Return `local` if both sides send nothing; `beyond` gives the reason of `remote`."""
+        """Return `local` if both encoders are local; `beyond` returns the reason for `remote`."""
         return "remote" if any(egress.declared(side) == "remote" for side in self.sides.values()) else "local"
 
     def side(self, role: Role) -> Encoder:
@@ -61,7 +61,7 @@ class Asymmetric:
         return type(self), (self.name, self.config)  # a copy in another process loads its models there
 
     def beyond(self, who: str) -> str | None:
-        """Return why texts may leave, by the first side that sends them; None if both stay."""
+        """Return why texts may leave the user's control, by the first encoder that sends them; None if none does."""
         reasons = (egress.beyond(f"{who}.{role}", side) for role, side in self.sides.items())
         return next((why for why in reasons if why is not None), None)
 
@@ -78,18 +78,18 @@ class Asymmetric:
 
     @property
     def lanes(self) -> int:
-        """Return the number of threads that may call `encode` at once: the larger of the sides' numbers."""
+        """Return the number of threads that may call `encode` at the same time: the larger number of both encoders."""
         return max(map(_lanes, self.sides.values()))
 
     @property
     def step(self) -> int | None:
-        """Return the smaller of the sides' batch sizes on a CPU; None if either has none."""
+        """Return the smaller of both encoders' batch sizes on a CPU; None if either has none."""
         steps: list[int | None] = [getattr(side, "step", None) for side in self.sides.values()]
         sizes = [step for step in steps if step is not None]
         return min(sizes) if len(sizes) == len(steps) else None
 
     def load(self) -> None:
-        """Load both models and compare their vector lengths, before documents are encoded for hours."""
+        """Load both models and compare their dimensions, to detect a mismatch before documents are encoded."""
         for side in self.sides.values():
             if (load := getattr(side, "load", None)) is not None:
                 load()
@@ -102,7 +102,7 @@ class Asymmetric:
             return self.sides[role].encode(texts, role)
 
     def float32_rows(self, role: Role) -> Callable[[Sequence[str]], Vectors] | None:
-        """Return a function that encodes texts of a role by a float32 copy of its side; None if the side needs none."""
+        """Return a function that encodes texts of a role in float32, to check precision; None if its encoder does."""
         find = getattr(self.sides[role], "float32_rows", None)
         return None if find is None else find(role)
 
@@ -113,7 +113,7 @@ class Asymmetric:
 
 
 def with_named_sides(settings: Settings, definitions: Mapping[str, Settings]) -> Settings:
-    """Return an encoder's settings; in an `asymmetric`, names in `definitions` are replaced by their settings."""
+    """Return an encoder's settings; those of an `asymmetric` with names in `definitions` replaced by their settings."""
     if settings.get("kind") != KIND:
         return settings
     names = {role: side for role in SIDES if isinstance(side := settings.get(role), str) and side in definitions}
@@ -125,7 +125,7 @@ def _lanes(side: Encoder) -> int:
 
 
 def _side(path: str, declared: str | dict[str, JsonValue]) -> tuple[str, Encoder]:
-    """Return the kind of a side and its encoder; ConfigError for a kind that is unknown, missing, or this one."""
+    """Return kind and encoder of one role; ConfigError for a kind that is unknown, missing, or `asymmetric` itself."""
     settings = {"kind": declared} if isinstance(declared, str) else dict(declared)
     kind = settings.pop("kind", None)
     if kind not in (kinds := [name for name in ENCODERS.names() if name != KIND]):

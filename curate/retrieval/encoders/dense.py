@@ -1,4 +1,4 @@
-"""Any sentence-transformers model by name or folder: commit, files, and encoding."""
+"""Encoder by any sentence-transformers model, given by name or folder: identification of the model, and encoding."""
 
 import hashlib
 import os
@@ -24,13 +24,14 @@ from curate.system.extras import require
 from curate.system.hub import first_line
 
 CONFIGS = ("config.json", "modules.json")
-"""A model has at least one of these files: a static table of token vectors has no config.json."""
+"""Files of which a model has at least one; a static table of token vectors has no config.json."""
 
 
 def commit(model: str, revision: str | None) -> str | None:
-    """Return the commit of a name on the hub: the one in the cache, else the newest.
+    """Return the commit of a model on the hub: the one in the local cache, else the newest.
 
-    Fetches a file of a few hundred bytes if the cache has none of the model. None if the hub is unreachable.
+    If the model is not cached, a file of a few hundred bytes is downloaded. None if the hub is unreachable or has no
+    such model.
     """
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
@@ -46,7 +47,7 @@ def commit(model: str, revision: str | None) -> str | None:
 
 
 def unreachable(model: str, revision: str | None) -> str | None:
-    """Return why a model of the hub cannot be loaded here: it is not in the cache, and the hub does not answer."""
+    """Return why a model of the hub cannot be loaded: it is not cached, and the hub does not answer; None if it can."""
     from huggingface_hub import try_to_load_from_cache
 
     cached = (try_to_load_from_cache(_name(model), name, revision=revision) for name in CONFIGS)
@@ -64,9 +65,9 @@ if TYPE_CHECKING:
 
 
 CPU = Path("/proc/cpuinfo")
-"""Linux's list of processor features."""
+"""File with the processor's features on Linux."""
 PIECES, PIECE = 64, 1 << 14
-"""Number and bytes of the pieces of a file that its digest covers; a file up to a megabyte is covered completely."""
+"""Number, and size in bytes, of the pieces of a file that `_digest` reads: all of a file of up to a megabyte."""
 
 
 class Config(Section):
@@ -93,11 +94,11 @@ class Config(Section):
 
 
 class DenseEncoder:
-    """Encode texts with a sentence-transformers model; queries and documents may have different prompts.
+    """Encoder by a sentence-transformers model; queries and documents may have different prompts.
 
-    The revision is made from prompts, length, precision, and the model: its name and commit on the hub, or the content
-    of its local folder, whatever its path. Device and batch size are left out: they only change the last bits of a
-    vector, so changing them keeps the cache valid.
+    The revision, part of the cache key, depends on prompts, maximum length, precision, and the model: name and commit
+    on the hub, or the content of a local folder, whatever its path. It does not depend on device and batch size, which
+    only change the last bits of a vector.
     """
 
     egress: ClassVar[Egress] = "local"
@@ -115,12 +116,12 @@ class DenseEncoder:
         self.revision = digest([settings, _files(folder) if folder.is_dir() else self._commit])[:16]
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state for a copy in another process, which loads the model itself."""
+        """Return the state to pickle, without the model, which a copy in another process loads itself."""
         return {name: attribute for name, attribute in vars(self).items() if name != "_models"}
 
     @property
     def lanes(self) -> int:
-        """Return how many threads may call `encode` concurrently."""
+        """Return the number of threads that may call `encode` at the same time: one per device."""
         return self._models.maxsize
 
     @property
@@ -154,11 +155,11 @@ class DenseEncoder:
         return unit(rows)  # by us and in float32: half precision leaves lengths 0.5 % off
 
     def float32_rows(self, role: Role) -> Callable[[Sequence[str]], Vectors] | None:
-        """Return a function that encodes texts of a role by a float32 copy; None if this encoder is in float32."""
+        """Return a function that encodes texts of a role in float32, to check precision; None if this encoder does."""
         return None if self.dtype == "float32" else lambda texts: self._float32_rows(texts, role)
 
     def _float32_rows(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return rows by a temporary copy; on the CPU if the GPU is too small for it."""
+        """Return vectors by a temporary float32 copy of the model; on the CPU if the GPU lacks memory for it."""
         import torch
 
         first = self._devices()[0]
@@ -174,7 +175,7 @@ class DenseEncoder:
 
     @contextmanager
     def borrowed(self) -> "Iterator[SentenceTransformer]":
-        """Lend a model to one thread at a time."""
+        """Yield one of the models, which no other thread uses within the block."""
         model = self._models.get()
         try:
             yield model
@@ -241,10 +242,11 @@ class DenseEncoder:
 
 
 def limit_length(model: "SentenceTransformer", length: int) -> int:
-    """Limit the input of a model in tokens, and return how many of its sides could be limited.
+    """Limit the input of a model to `length` tokens, and return how many of its modules could be limited.
 
-    A Router has one side per kind of text; any other model has one side. A static table of token vectors has no length
-    to set, and a Router with such a side fails if its own length is set.
+    A Router has one module per kind of text (query, document), which are limited separately; any other model counts as
+    one. A static table of token vectors has no length to set, and a Router with such a module fails if its own length
+    is set.
     """
     first = model[0]
     routes = getattr(first, "sub_modules", None)
@@ -260,7 +262,7 @@ def limit_length(model: "SentenceTransformer", length: int) -> int:
 
 
 def _precision(config: Config) -> str:
-    """Return the configured precision, `auto` resolved for this machine."""
+    """Return the configured precision, with `auto` resolved for this machine."""
     if config.dtype != "auto":
         return config.dtype
     if config.device is None:
@@ -281,16 +283,16 @@ def _folder(model: str) -> Path:
 
 
 def _files(folder: Path) -> Json:
-    """Return relative path and digest of every file of a model's folder that is not hidden."""
+    """Return (relative path, digest) of every file in a model's folder, sorted, without hidden ones."""
     paths = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     plain = [path for path in paths if not any(name.startswith(".") for name in path.parts)]
     return [[path.as_posix(), _digest(folder / path)] for path in plain]
 
 
 def _digest(path: Path) -> str:
-    """Return a digest of a file's size and bytes; for large files (weights), of 64 pieces.
+    """Return a digest of a file's size and content; of a large file (weights) only of `PIECES` evenly spaced pieces.
 
-    Pieces are enough: training changes weights everywhere. Reading several gigabytes would cost a minute per run.
+    Pieces suffice, since training changes weights everywhere; reading several gigabytes would take a minute per run.
     """
     size = path.stat().st_size
     hasher = hashlib.sha256(str(size).encode())

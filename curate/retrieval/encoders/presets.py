@@ -1,4 +1,4 @@
-"""Encoders by name: a packaged table of models, which a pipeline's own definitions change and extend."""
+"""Presets of encoders: a packaged table of models by name, which definitions in a pipeline change and extend."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from curate.core.errors import ConfigError, suggestion
 
 PRESETS = Path(__file__).with_name("presets.yaml")
 _OF_THE_MODEL = ("revision", "trust_remote_code", "query_prompt", "document_prompt")
-"""Settings of a preset that hold for its model only: another model is neither trusted nor prompted the same."""
+"""Settings of a preset that only apply to its own model; they are dropped if a definition names another model."""
 
 
 def encoder_presets() -> Mapping[str, Settings]:
@@ -20,16 +20,16 @@ def encoder_presets() -> Mapping[str, Settings]:
 
 
 def with_presets(own: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Return the presets and a pipeline's own encoders: name -> complete settings.
+    """Return name -> complete settings, for all presets and for `own`, the encoders that a pipeline defines.
 
-    Settings without a `kind` are merged over the preset of their name, those with a `preset` over that one. ConfigError
-    for an unknown preset.
+    A definition with a `preset` changes settings of that preset, one without `kind` those of the preset of its name.
+    ConfigError for an unknown preset.
     """
     return {**_packaged(), **{name: _complete(name, settings) for name, settings in own.items()}}
 
 
 def definition_hint(name: str) -> str:
-    """Return a hint on how to define an unknown name as a model of the hub or a folder."""
+    """Return a hint for messages: how to define an encoder by a model on the hub or in a folder."""
     short = re.sub(r"[^\w-]+", "-", name.rpartition("/")[2]).strip("-") or "mine"
     model = name if re.fullmatch(r"[\w.-]+/[\w.-]+", name) else "ORGANISATION/NAME"
     definition = f"{{kind: dense, model: {model}}}"
@@ -40,7 +40,10 @@ def definition_hint(name: str) -> str:
 
 
 def unknown_encoder(what: str, name: str, known: Iterable[str]) -> ConfigError:
-    """Return the error for an unknown encoder; it names the preset of that model, else the nearest known name."""
+    """Return the error for an unknown encoder; it suggests the preset of a model of that name, else a similar name.
+
+    `what` is the object named in the message, `known` are the defined names.
+    """
     names = sorted({*known})
     meant = next(
         (

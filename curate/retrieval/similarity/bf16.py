@@ -30,9 +30,9 @@ Bits = npt.NDArray[np.int16]
 HALF = 2.0**-8
 """Maximum relative rounding error of bfloat16."""
 LEAST = 2.0**-126
-"""Smaller numbers may be flushed to 0."""
+"""Smallest absolute value that is not flushed to 0."""
 CACHED = 256
-"""Rows rounded per block: few enough for the CPU's cache."""
+"""Number of rows rounded at a time; so few fit in the CPU's cache."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ class RowsBf16:
     longest: float
     """Upper bound of the rows' lengths before rounding."""
     astray: float
-    """Upper bound of a row's quantisation error."""
+    """Upper bound of the length of a row's rounding error."""
 
 
 class BFloat16:
-    """Products by processors that multiply bfloat16 and add in single precision (AVX512-BF16, AMX, Arm's BF16).
+    """Screen by processors that multiply bfloat16 and add in single precision (AVX512-BF16, AMX, Arm's BF16).
 
-    A product is rounded to bfloat16. Its bits, as a whole number of 16 bits, order positive numbers as the numbers
-    themselves: floors are compared without a conversion.
+    A product is rounded to bfloat16. Read as 16-bit integers, its bits sort positive numbers like the numbers
+    themselves, so that they are compared with floors without a conversion.
     """
 
     room = 2 * GIB  # which takes one, for a number takes two bytes
 
     def load(self, rows: Vectors, longest: float) -> RowsBf16:
-        """Return the rows in bfloat16, with their measured quantisation error, half of the worst case."""
+        """Return the rows in bfloat16, with their measured rounding error, about half of the worst case."""
         import torch
 
         loaded, largest = torch.empty(rows.shape, dtype=torch.bfloat16), 0.0
@@ -86,7 +86,7 @@ class BFloat16:
         return numbers(ordered(kth_highest(ordered(scores), k)))
 
     def at_least(self, scores: Bits, floors: Scores) -> Iterator[Tile]:
-        """Yield TILE rows at a time; where a floor is not positive, bits are first mapped to an ordered form."""
+        """Yield tiles of `TILE` rows; if a floor is not positive, bits are first mapped by `ordered`."""
         floors_ = rounded_down(floors).view(np.int32)
         limits = (floors_ ^ ((floors_ >> 31) & 0x7FFFFFFF)) >> 16
         for start in range(0, len(scores), TILE):
@@ -103,11 +103,11 @@ class BFloat16:
         return rows, columns, products
 
     def error(self, left: RowsBf16, right: RowsBf16) -> Error:
-        """Return |dx| |y| + |x - dx| |dy| at most, and what summing in float32 and rounding the sum add.
+        """Return the error bound: |dx| |y| + |x - dx| |dy| for rounding the vectors, and errors of the float32 sum.
 
-        dx and dy are how far x and y are from their bfloat16, as for `Int8`. Products of two bfloat16 are exact in
-        float32; their sum, in any order, is wrong by dim * 2^-24 of |x| |y| (Higham, Accuracy and Stability of
-        Numerical Algorithms, 3.1), which is doubled, because some units truncate instead of rounding.
+        dx and dy are the rounding errors of x and y, as for `Int8`. Products of two bfloat16 are exact in float32;
+        their sum, in any order, has an error of dim * 2^-24 |x| |y| (Higham, Accuracy and Stability of Numerical
+        Algorithms, 3.1), doubled because some units truncate instead of rounding. Last, the sum is rounded to bfloat16.
         """
         dim, first, second = left.rows.shape[1], left.longest + left.astray, right.longest + right.astray
         rounded = left.astray * right.longest + first * right.astray
@@ -115,17 +115,17 @@ class BFloat16:
 
 
 def ordered(bits: Bits) -> Bits:
-    """Return whole numbers in the order of the bfloat16 with these bits; applied twice, the bits again."""
+    """Return integers that sort like the bfloat16 numbers with these bits; the function is its own inverse."""
     return bits ^ ((bits >> 15) & np.int16(0x7FFF))
 
 
 def numbers(bits: Bits) -> Scores:
-    """Return the numbers with these bits."""
+    """Return the bfloat16 numbers with these bits, as float64."""
     return (bits.astype(np.int32) << 16).view(np.float32).astype(np.float64)
 
 
 def sums_in_float32(screen: BFloat16) -> bool:
-    """Return whether products stay within their error bound where sums in bfloat16 would lose most addends.
+    """Return whether this processor sums products in float32, by test vectors for which bfloat16 sums would be wrong.
 
     In the test vectors, the first 64 products add up to 1, and every `width` products after them to too little to
     change 1 in bfloat16. Few and many rows are tested, since a library may multiply them in different ways.

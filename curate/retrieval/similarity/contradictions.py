@@ -1,6 +1,6 @@
-"""Contradictions of similar texts: another number, side, sex, age, type, or a negation.
+"""Contradictions between similar texts: another number, body side, sex, age, type, or a negation.
 
-A safeguard where a cosine decides: it catches differences that embeddings are known to miss, and no others.
+They are a safeguard for decisions by cosine similarity: differences that embeddings are known to miss, and no others.
 """
 
 import re
@@ -20,10 +20,10 @@ _NEGATION = re.compile(r"\b(?:not?|never|without|none|neither|nor|cannot)\b|n't\
 
 
 class Assertions(NamedTuple):
-    """Statements of a text that may contradict another one."""
+    """Facts stated in a text that another text may contradict: values by class, and the number of negations."""
 
     values: Mapping[str, frozenset[str]]
-    """Class -> its values in the text; `number` has numbers with their units."""
+    """Class of words (such as sex) -> its values in the text; `number` has numbers with their units."""
     negations: int
 
 
@@ -41,9 +41,10 @@ def assertions(text: str) -> Assertions:
 
 
 def contradict(left: Assertions, right: Assertions, *, statements: bool) -> bool:
-    """Return whether both sides have a value of one class that the other lacks; or, of statements, unequal negations.
+    """Return whether two texts contradict each other: for some class, each has a value that the other lacks.
 
-    Questions often mean the same with and without a negation ("is it not safe"), statements do not.
+    With `statements`, also if their numbers of negations differ. Questions often mean the same with and without a
+    negation ("is it not safe").
     """
     if statements and left.negations != right.negations:
         return True
@@ -52,14 +53,14 @@ def contradict(left: Assertions, right: Assertions, *, statements: bool) -> bool
 
 
 class Contradictions:
-    """Contradictions between some texts."""
+    """Function, for a list of texts, that returns which of them contradict a given one (see `diversity.Contradict`)."""
 
     def __init__(self, texts: Iterable[str], *, statements: bool) -> None:
         self.assertions = [assertions(text) for text in texts]
         self.statements = statements
 
     def __call__(self, item: int, others: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return for every other text whether it contradicts the item."""
+        """Return whether each of `others` (rows of texts) contradicts the text `item`."""
         return np.array(
             [contradict(self.assertions[item], self.assertions[index], statements=self.statements) for index in others],
             bool,
@@ -68,7 +69,7 @@ class Contradictions:
 
 @cache
 def _words() -> tuple[Mapping[str, tuple[str, str]], re.Pattern[str]]:
-    """Return word -> class and value, and the pattern that finds the longest word at every position."""
+    """Return word -> (class, value), and the pattern that matches the longest word at every position."""
     path = Path(__file__).with_name("contradictions.yaml")
     classes: Mapping[str, Mapping[str, list[str]]] = parse_yaml(path.read_text(encoding="utf-8"))
     words = {

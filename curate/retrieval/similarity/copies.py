@@ -1,7 +1,7 @@
-"""Detection of copies by sentences: equal words, an added line, a truncated end, a missing sentence; no encoder.
+"""Detection of copies by comparing sentences, without an encoder.
 
-Embeddings do not separate copies from edits that change the meaning (5 ml for 15 ml, left for right): such edits are
-*more* similar than a changed comma. By sentences they differ.
+Copies may have an added line, a truncated end or a missing sentence. Embeddings do not separate copies from edits that
+change the meaning (5 ml for 15 ml, left for right): such edits are *more* similar than a changed comma.
 """
 
 import re
@@ -17,25 +17,25 @@ import numpy.typing as npt
 from curate.retrieval.similarity.diversity import Diversity, Kept
 
 LONGEST = 1.25
-"""Maximum length of a text as a multiple of its copy's; beyond, the rest is content of its own."""
+"""Maximum length of a text as a multiple of its copy's; a longer text has further content."""
 COMMON = 50
-"""Maximum texts that share a sentence for it to yield candidates: more frequent ones are boilerplate."""
+"""Maximum number of texts with a sentence for it to yield candidate pairs; more frequent ones are boilerplate."""
 _SUPERSCRIPT = re.compile("[\u00b2\u00b3\u00b9\u2070-\u207e]")
 _SENTENCE_END = re.compile(r"[。！？!?；;…\n\r\u2028]+|\.(?=\s|$)")
 _SIGNS = "%‰/°^"
-"""Punctuation and symbols, by Unicode, that change the meaning, apart from mathematical signs."""
+"""Characters of Unicode's punctuation and symbol classes that change the meaning, besides mathematical signs."""
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\ufe63"
 _BETWEEN_NUMBERS = ".,:~ "
-"""Marks that count between two digits: decimal points, ranges, a space that keeps two numbers apart."""
+"""Characters that matter between two digits: decimal points, ranges, a space that separates two numbers."""
 Hashes = npt.NDArray[np.uint64]
 """The distinct 64-bit hashes of a text's sentences, sorted."""
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text without case, white space and punctuation, empty ones left out.
+    """Return the normalised sentences of a text, without case, white space and punctuation; empty ones are left out.
 
-    What can change the meaning stays: signs (+ < > = ± ° % /), minus, ranges, decimal points, exponents, and the space
-    between two numbers.
+    Characters that can change the meaning are retained: signs (+ < > = ± ° % /), minus, ranges, decimal points,
+    exponents, and the space between two numbers.
     """
     plain = unicodedata.normalize("NFKC", _SUPERSCRIPT.sub(lambda sign: "^" + sign[0], text)).lower()
     plain = plain.replace("\u2212", "-")
@@ -45,9 +45,9 @@ def sentences(text: str) -> list[str]:
 
 @cache
 def _meaningless() -> re.Pattern[str]:
-    """Return the pattern of characters that do not change the meaning of a sentence.
+    """Return the pattern of characters that do not change the meaning of a sentence, which are removed.
 
-    A dash is kept as a range, as the sign of a number and after a finding (Rh-, (-)), not in or between words.
+    A dash is retained in ranges, as the sign of a number and after a finding (Rh-, (-)), but not in or between words.
     """
     always = "".join(
         char
@@ -82,11 +82,11 @@ def contained(short: Sequence[str], long: Sequence[str]) -> bool:
 
 
 def copies(size: int, texts: Callable[[], Iterable[str]], protected: Kept) -> Diversity:
-    """Keep every text unless it is a copy of a kept text that is longer, or equal and earlier.
+    """Return decisions that drop every copy of a retained text that is longer, or of equal length and earlier.
 
-    `texts` yields the same `size` texts in order at each of two calls, so that texts that share no sentence with
-    another one need not stay in memory. Protected texts are kept. `similarity` is the length of the copy divided by
-    that of the kept text.
+    `texts` is called twice and yields the same `size` texts in order, so that only texts that share a sentence with
+    another one are in memory. Protected texts are always retained. `similarity` is the length of the copy divided by
+    that of the retained text.
     """
     digests = (
         [int.from_bytes(blake2b(sentence.encode(), digest_size=8).digest(), "big") for sentence in sentences(text)]
@@ -121,9 +121,9 @@ def copies(size: int, texts: Callable[[], Iterable[str]], protected: Kept) -> Di
 
 
 def _candidates(hashes: Sequence[Hashes]) -> set[tuple[int, int]]:
-    """Return the pairs of texts that share a sentence which is in at most `COMMON` texts.
+    """Return the pairs of texts that share a sentence found in at most `COMMON` texts.
 
-    Texts with only more frequent sentences are paired if all their sentences are equal.
+    Texts that only have more frequent sentences are paired if they have the same sentences.
     """
     if not hashes:
         return set()
@@ -143,7 +143,7 @@ def _candidates(hashes: Sequence[Hashes]) -> set[tuple[int, int]]:
 
 
 def _groups(values: Hashes, owners: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the texts of every sentence that is in two or more."""
+    """Yield, for every sentence that two or more texts have, the indexes of these texts."""
     starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]]) if len(values) else np.empty(0, np.int64)
     ends = np.r_[starts[1:], len(values)]
     for start, end in zip(starts, ends, strict=True):

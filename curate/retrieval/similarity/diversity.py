@@ -1,4 +1,4 @@
-"""The diversity rule: keep a text unless too many kept texts already resemble it."""
+"""Diversity rule (near-duplicate filtering): a text is retained unless too many retained texts are similar to it."""
 
 import math
 import re
@@ -18,17 +18,17 @@ from curate.retrieval.similarity.near_duplicates import CHUNK, DIGITS, Alike
 from curate.retrieval.similarity.screening import FLOAT32, Rows, Screen
 
 BLOCK = 1024
-"""Items compared per block with CHUNK kept ones: a matrix of similarities has BLOCK x CHUNK x 4 bytes."""
+"""Number of items decided per block; a matrix of similarities has at most BLOCK x CHUNK x 4 bytes."""
 CALIBRATION = 20_000
-"""Items that `t: auto` is calibrated on."""
+"""Number of first items on which the threshold `t: auto` is calibrated."""
 DECISION = np.dtype([("kept", "?"), ("nearest", "<i8"), ("similarity", "<f8")])
-"""Decision on an item; see Diversity."""
+"""Type of the decision on an item; fields as in `Diversity`."""
 TRIES = 11
-"""Maximum thresholds that `t: auto` tries: there are fewer than 2 ** 11 between -1 and 1."""
+"""Bisection steps of `t: auto`; there are fewer than 2 ** 11 thresholds of 3 digits between -1 and 1."""
 Kept = npt.NDArray[np.bool_]
 Decisions = npt.NDArray[np.void]
 Contradict = Callable[[int, Rows], npt.NDArray[np.bool_]]
-"""Item, others -> which of the others contradict it."""
+"""Function of (row of an item, rows of others) that returns which of the others contradict the item."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Diversity:
 
     kept: Kept
     nearest: npt.NDArray[np.int64]
-    """For a dropped item the most similar item kept before it, the first of several; -1 for a kept item."""
+    """For a dropped item, the row of the most similar item retained before it, the first of several; else -1."""
     similarity: npt.NDArray[np.float64]
-    """Similarity to that item, rounded; NaN for a kept item."""
+    """Similarity to that item, rounded; NaN for a retained item."""
     t: float | None
     """The threshold used; None if the rule was not applied."""
     disagreement: float | None = None
-    """Share of a sample that the exact rule decides differently from an approximate index; None if not measured."""
+    """Share of a sample of items that the exact rule decides differently; None if exact or not measured."""
 
 
 class Journal(Protocol):
-    """Journal of decisions, block by block, so that an interrupted run resumes."""
+    """Journal that stores decisions block by block, so that an interrupted run can resume."""
 
     def known(self, block: int) -> Decisions:
         """Return the stored decisions on the first items, complete blocks only."""
@@ -59,7 +59,7 @@ class Journal(Protocol):
 
 
 def everything(size: int) -> Diversity:
-    """Return the decision to keep all items."""
+    """Return decisions that retain all `size` items, without applying the rule."""
     return Diversity(np.ones(size, bool), np.full(size, -1), np.full(size, np.nan), None)
 
 
@@ -74,16 +74,18 @@ def diversify(
     looked: Callable[[int], None] = lambda _items: None,
     contradict: Contradict | None = None,
 ) -> Diversity:
-    """Keep each item, in order, unless more than n of the items kept before it have a similarity above t.
+    """Return the decisions of the diversity rule: an item is dropped if more than n items before it are similar to it.
 
-    With n < k this is the paper's rule "discard x if more than n of its top-k neighbours in the growing index have a
-    similarity above t". `seeds` (a number of first items, or row numbers) come before all others and are kept untested.
-    `vectors` has one L2-normalised row per item, and may be mapped from disk; similarity is the float64 inner product,
-    and it and t are rounded to 5 digits. A less precise product screens pairs: those within its error of the threshold
-    are rescored, so decisions do not depend on block size or machine. Blocks in the journal are not decided again.
-    `approximate`, if it is not 0, is how many neighbours are looked up in a graph that may miss some (see `Graph`).
-    Neighbours that `contradict` an item are not counted. `looked` is called with the number of decided items, first
-    with those in the journal. DataError if a vector holds NaN or infinity.
+    Items are decided in order; only retained items count, with a similarity above t. With n < k this is the paper's
+    rule "discard x if more than n of its top-k neighbours in the growing index have a similarity above t". `seeds` (a
+    number of first items, or row numbers) come before all others and are always retained.
+
+    `vectors` has one L2-normalised row per item, and may be mapped from disk. Similarity is the float64 inner product;
+    it and t are rounded to 5 digits. A less precise product screens pairs, and those within its error of the threshold
+    are rescored, so decisions do not depend on block size or machine. Blocks in the journal are not decided again. If
+    `approximate` is not 0, so many neighbours are searched in a graph that may miss some (see `Graph`). Neighbours that
+    `contradict` an item do not count. `looked` is called with the number of decided items, first with those in the
+    journal. DataError if a vector has NaN or infinity.
     """
     order, seed_size = _order(len(vectors), seeds)
     rule = Graph(vectors, t, approximate) if approximate else Alike(vectors, t, screen)
@@ -120,8 +122,8 @@ def disagreement(
 ) -> float | None:
     """Return the share of a random sample of tested items that the exact rule decides differently.
 
-    For decisions by an approximate index: every item is compared with all kept before it, in single precision. None if
-    no item was tested.
+    It measures decisions by an approximate index: every item of the sample is compared with all items retained before
+    it, in single precision. None if all items are seeds.
     """
     if decided.t is None:
         return None
@@ -141,7 +143,7 @@ def disagreement(
 
 
 def _order(size: int, seeds: int | Rows) -> tuple[Rows, int]:
-    """Return all items in the order of decision, and the number of seeds at its start."""
+    """Return the rows of all items in the order of decision, seeds first, and the number of seeds."""
     first = np.arange(min(seeds, size)) if isinstance(seeds, int) else seeds
     return np.concatenate([first, np.setdiff1d(np.arange(size), first)]), len(first)
 
@@ -153,10 +155,10 @@ def threshold(
     screen: Screen = FLOAT32,
     tried: Callable[[int], None] = lambda _tries: None,
 ) -> float:
-    """Return a t, to 3 digits, at which the rule drops at most `target_drop` of the first 20,000 items.
+    """Return a threshold t, to 3 digits, at which the rule drops at most a share `target_drop` of the first items.
 
-    By bisection: 0.001 less would drop more than that. A longer list has more near neighbours, so a larger share of it
-    is dropped. `tried` gets the number of thresholds tried, in the end TRIES.
+    It is calibrated on `CALIBRATION` items by bisection: t - 0.001 would drop more. Of a longer list a larger share is
+    dropped, since it has more near neighbours. `tried` is called with the number of thresholds tried, at last TRIES.
     """
     sample = vectors[:CALIBRATION]
     low, high, tries = -1000, 1000, 0  # nothing is more similar than 1, so `high` drops nothing
@@ -171,10 +173,10 @@ def threshold(
 
 
 def twins(items: pl.DataFrame, kept: Kept) -> dict[str, str]:
-    """Return dropped id -> kept id for every dropped item whose exact duplicate is kept.
+    """Return dropped id -> retained id for every dropped item that has a retained exact duplicate.
 
-    `items` has a row per item, in order: id and `class`, the equality class of its raw text. The kept one may come
-    later, since seeds are kept wherever they are.
+    `items` has one row per item, in order: id and `class`, the class of exact duplicates before masking. The retained
+    item may come later, since seeds are always retained.
     """
     stays = pl.Series(kept, dtype=pl.Boolean)
     stands = items.filter(stays).unique("class", keep="first").select("class", kept="id")
@@ -186,13 +188,13 @@ def twins(items: pl.DataFrame, kept: Kept) -> dict[str, str]:
 
 STEP = 0.01
 MOST = 100
-"""Maximum thresholds of a sweep."""
+"""Maximum number of thresholds of a sweep."""
 
 
 def sweep(vectors: Vectors, ts: Sequence[float], n: int = 1) -> list[int]:
-    """Return the number of items kept by the diversity rule at each threshold (see `diversify`), without seeds.
+    """Return the number of items retained by the diversity rule at each threshold (see `diversify`), without seeds.
 
-    Every pair is compared once, in float64. Time and memory grow with the number of items, so pass a sample; in the
+    Every pair is compared once, in float64. Pass a sample, since time and memory grow with the number of items; of the
     full list a larger share would be dropped, since more items have a near neighbour. DataError as for `diversify`.
     """
     lengths(vectors, "item")  # no similarity with NaN is above anything
@@ -208,7 +210,7 @@ def sweep(vectors: Vectors, ts: Sequence[float], n: int = 1) -> list[int]:
 
 
 def _decide(above: npt.NDArray[np.bool_], is_kept: npt.NDArray[np.bool_], block: slice, n: int) -> None:
-    """Apply the rule to a block's items in order, in place; `above` marks similar earlier items."""
+    """Decide a block of items in order, in place in `is_kept`; `above` marks pairs with a similarity above t."""
     kept_before = np.count_nonzero(above[:, : block.start] & is_kept[: block.start], axis=1)
     for row, index in enumerate(range(block.start, block.stop)):
         kept_in_block = np.count_nonzero(above[row, block.start : index] & is_kept[block.start : index])
@@ -216,9 +218,9 @@ def _decide(above: npt.NDArray[np.bool_], is_kept: npt.NDArray[np.bool_], block:
 
 
 def thresholds(text: str) -> list[float]:
-    """Return the thresholds that a text like `t=0.7:0.9` (in steps of 0.01) or `t=0.7:0.9:0.05` names.
+    """Return the thresholds in a text such as `t=0.7:0.9` (steps of 0.01) or `t=0.7:0.9:0.05`.
 
-    ConfigError for any other text, for numbers outside of -1 to 1, and for more than 100 thresholds.
+    ConfigError for any other text, for numbers outside of -1 to 1, and for more than `MOST` thresholds.
     """
     number = r"(-?\d*\.?\d+)"
     match = re.fullmatch(rf"t={number}:{number}(?::{number})?", text)

@@ -21,13 +21,13 @@ Best = tuple[Rows, Scores]
 """Rows of documents and their inner products with a query, best first."""
 
 QUERIES, DOCUMENTS = 1024, 16_384
-"""A block of scores is at most QUERIES x DOCUMENTS x 4 bytes: 64 MB."""
+"""Maximum queries and documents of one block of scores, of at most QUERIES x DOCUMENTS x 4 bytes: 64 MB."""
 RESCORED = 128
-"""Rows converted to float64 at once: few enough for the CPU's cache, which makes it twice as fast."""
+"""Number of rows converted to float64 at a time; so few fit in the CPU's cache, which is twice as fast."""
 PRODUCT_CORES = 2
-"""Number of cores that one product takes by itself."""
+"""Number of cores that one matrix product occupies."""
 LONGEST = 1e18
-"""Products of longer vectors may overflow float32."""
+"""Maximum length of a vector, since products of longer ones may overflow float32."""
 
 
 def top_k(
@@ -40,11 +40,12 @@ def top_k(
 ) -> Iterator[Best]:
     """Yield, for each query, the rows of the min(k, documents) best documents and their inner products, best first.
 
-    The order is by the float64 product of the stored vectors, then by document id. The screen's product selects
-    candidates, block by block: documents within its error of the k-th best so far. They are rescored at the end.
-    `documents` may be a memory-mapped file larger than memory: it is read once per 1,024 queries, in order.
-    `looked` is called with the progress, in queries; the last call is below their number.
-    DataError if a vector holds NaN or infinity or is longer than 1e18, or if the shapes do not fit.
+    The order is by the float64 product of the stored vectors, then by document id. The screen's less precise product
+    selects candidates, block by block: documents within its error of the k-th best so far. They are rescored at the
+    end. `documents` may be a memory-mapped file larger than memory; it is read in order, once per `QUERIES` queries.
+    `looked` is called with the progress in queries; its last value is below their number.
+
+    DataError if a vector has NaN or infinity or is longer than `LONGEST`, or if the shapes do not fit.
     """
     check(queries, documents, ids)
     documents = documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
@@ -116,15 +117,15 @@ def _ahead(function: Callable[[int], Result], items: Iterable[int]) -> Iterator[
 
 @dataclass
 class _Candidates:
-    """The documents added so far that may be among the k best of one query."""
+    """Candidates of one query: the documents added so far that may be among its k best."""
 
     k: int
     floor: float = -np.inf
     """Lower bound of the k-th best product."""
     _blocks: list[tuple[Rows, Scores, Scores]] = field(default_factory=list)
-    """Rows of documents, and lower and upper bounds of their products."""
+    """Blocks of (rows of documents, lower bounds, upper bounds of their products)."""
     _new: int = 0
-    """Documents added since the last pruning."""
+    """Number of documents added since the last pruning."""
 
     def add(self, rows: Rows, lowest: Scores, highest: Scores) -> None:
         """Add documents with lower and upper bounds of their products."""
@@ -150,9 +151,9 @@ class _Candidates:
 
 
 def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
-    """Return the float64 inner product of a vector with each of `rows` of a matrix, in order.
+    """Return the float64 inner products of a vector with the `rows` of a matrix, in order.
 
-    Each product is summed separately in a fixed order, so equal rows have equal products in any selection of rows.
+    Each product is summed on its own in a fixed order, so equal vectors have equal products whatever the other rows.
     """
     wide, scores = vector.astype(np.float64), np.empty(len(rows))
     buffer = np.empty((min(RESCORED, len(rows)), matrix.shape[1]))
@@ -174,7 +175,7 @@ def pair_products(left: Vectors, rows: Rows, right: Vectors, columns: Rows) -> S
 
 
 def longest(rows: Vectors, name: str, row_numbers: Rows | None = None) -> float:
-    """Return an upper bound of the vectors' lengths, close to the longest; DataError as for `lengths`."""
+    """Return a close upper bound of the lengths of vectors; DataError as for `lengths`."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float32, casting="same_kind")
     largest = float(squares.max(initial=0.0))
@@ -186,13 +187,16 @@ def longest(rows: Vectors, name: str, row_numbers: Rows | None = None) -> float:
 def length_bound(square: float, dim: int) -> float:
     """Return an upper bound of the length of a vector whose `dim` squared entries sum in float32 to at most `square`.
 
-    Holds for any order of summation: it allows twice the relative error dim * 2^-24, and underflow of each square.
+    It holds for any order of summation, as it allows twice the relative error dim * 2^-24, and underflow of squares.
     """
     return math.sqrt(square) * (1 + dim * 2.0**-23) + math.sqrt(dim) * 2.0**-63
 
 
 def lengths(rows: Vectors, name: str, row_numbers: Rows | None = None) -> Scores:
-    """Return the lengths of vectors; DataError with the row's number for NaN, infinity or lengths above 1e18."""
+    """Return the lengths (L2 norms) of vectors; DataError with the row number for NaN, infinity or above `LONGEST`.
+
+    `name` names the vectors in the message; `row_numbers` are the rows' numbers there, by default from 0.
+    """
     norms: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     bad = np.flatnonzero(~(norms <= LONGEST))
     if len(bad):
@@ -203,7 +207,7 @@ def lengths(rows: Vectors, name: str, row_numbers: Rows | None = None) -> Scores
 
 
 def unit(rows: npt.ArrayLike) -> Vectors:
-    """Return rows as float32, each divided by its length; a row of zeros stays as it is."""
+    """Return L2-normalised rows as float32; a row of zeros is unchanged."""
     plain = np.asarray(rows, dtype=np.float32)
     norms = np.linalg.norm(plain, axis=1, keepdims=True)
     divided: Vectors = plain / np.maximum(norms, np.finfo(np.float32).tiny)
@@ -211,7 +215,7 @@ def unit(rows: npt.ArrayLike) -> Vectors:
 
 
 def check(queries: Vectors, documents: Vectors, ids: Sequence[str]) -> None:
-    """Raise DataError if dimensions of queries and documents differ, or counts of ids and documents do."""
+    """Raise DataError if queries and documents differ in dimensions, or ids and documents in number."""
     if queries.shape[1] != documents.shape[1]:
         raise DataError(f"query vectors have {queries.shape[1]} dimensions, document vectors {documents.shape[1]}")
     if len(ids) != len(documents):

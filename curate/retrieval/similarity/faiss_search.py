@@ -1,4 +1,4 @@
-"""Approximate search: candidates of an index in exact order, and its recall against exact search on a sample."""
+"""Approximate search: an index's candidates rescored exactly, and its recall on a sample of queries."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,19 +19,19 @@ from curate.retrieval.similarity.screening import Rows
 from curate.system.processes import cores
 
 BLOCK = 256
-"""Queries in one call of an index."""
+"""Number of queries in one call of an index."""
 
 
 class Lookup(Protocol):
-    """An index that is ready for queries."""
+    """An approximate index that is ready for queries."""
 
     facts: Mapping[str, Json]
-    """`engine`, `index` (its kind) and `parameters` (of building and of searching)."""
+    """Facts on the index: `engine`, `index` (its kind) and `parameters` (of building and of searching)."""
     remedy: str
     """Setting to change for a higher recall."""
 
     def nearest(self, queries: Vectors) -> Rows:
-        """Return candidate rows of each query, in any order, at least `depth`; -1 fills up where there are fewer."""
+        """Return at least `depth` candidate rows per query, in any order, padded with -1 if there are fewer."""
         ...
 
 
@@ -40,16 +40,16 @@ class ApproximateEngine(Engine, Protocol):
     """An engine with an index that may miss some of the nearest documents."""
 
     identity: Json
-    """Everything that changes its results."""
+    """Everything that its results depend on, for fingerprints."""
     exact_below: int
-    """With fewer documents search is exact."""
+    """Number of documents below which search is exact."""
     sample: int
     """Number of queries on which recall is measured."""
     min_recall: float
-    """Lowest recall that is accepted."""
+    """Minimum recall that is accepted."""
 
     def lookup(self, folder: Path, key: Json, vectors: Vectors, depth: int, progress: Progress) -> Lookup:
-        """Return the index of vectors that `key` identifies, from the folder, or built and stored there."""
+        """Return the index of the vectors, which `key` identifies, from the folder, or built and stored there."""
         ...
 
 
@@ -69,7 +69,7 @@ class Asked:
     notes: list[str] = field(default_factory=list)
 
     def exact(self, queries: Vectors, looked: Callable[[int], None] = lambda _queries: None) -> Iterator[Best]:
-        """Yield the result of exact search."""
+        """Yield the result of exact search for `queries`, as `top_k`."""
         screen = screen_for_search(self.device, len(queries) * len(self.documents))
         return top_k(queries, self.documents, self.ids, self.depth, screen, looked)
 
@@ -85,7 +85,8 @@ def search(
     """Yield the best candidates of the engine's index for each query, by float64 product, ties by document id.
 
     CheckFailed before the first result if recall on a sample of the queries is below `engine.min_recall`. Search is
-    exact for few documents, and for a depth of all documents.
+    exact for few documents (`engine.exact_below`) and if the depth includes all documents. `key` identifies the
+    vectors.
     """
     count = len(request.documents)
     if count < engine.exact_below or request.depth >= count:
@@ -111,7 +112,7 @@ def search(
 
 
 def found_by(index: Lookup, request: Asked, queries: Vectors) -> Iterator[Best]:
-    """Yield the candidates of an index for each query, in the order of exact search."""
+    """Yield the best of an index's candidates for each query, by float64 product, then by document id."""
     id_positions = cache(lambda: places(request.ids))
 
     def ranked(query: Vectors, rows: Rows) -> Best:
@@ -131,8 +132,8 @@ def found_by(index: Lookup, request: Asked, queries: Vectors) -> Iterator[Best]:
 def _measured(request: Asked, engine: ApproximateEngine, index: Lookup) -> dict[str, Json]:
     """Return the recall on a sample of queries; CheckFailed if it is too low.
 
-    A query's recall is the number of its documents whose product is at least that of the last document of exact search,
-    over the number of documents of exact search: among documents with equal products any will do.
+    A query's recall is the number of its documents whose product is at least that of the last document by exact search,
+    divided by the number of documents by exact search. Documents with equal products are thus interchangeable.
     """
     number = min(engine.sample, len(request.queries))
     drawn = sorted(generator(0, "recall", len(request.queries)).sample(range(len(request.queries)), number))

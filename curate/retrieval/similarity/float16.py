@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 HALF = 2.0**-11
 """Maximum relative rounding error of float16; below 2^-14 the error is at most 2^-25."""
 LONGEST = 100.0
-"""Longer vectors could have products that float16 cannot hold."""
+"""Maximum length of a vector, since products of longer ones could overflow float16."""
 
 
 @dataclass(frozen=True)
 class Rows16:
-    """Rows on a device, and a length that none exceeds."""
+    """Rows in float16 on a device, and an upper bound of their lengths."""
 
     rows: "torch.Tensor"
     longest: float
 
 
 class Float16:
-    """Products in half precision by torch, on any of its devices."""
+    """Screen in half precision by torch, on any of its devices."""
 
     def __init__(self, device: "torch.device") -> None:
         self._device = device
@@ -40,7 +40,7 @@ class Float16:
             self.room = torch.cuda.mem_get_info(device)[0]  # half of what is free, for a number takes two bytes there
 
     def load(self, rows: Vectors, longest: float) -> Rows16:
-        """Return the rows on the device; DataError for vectors that float16 cannot hold."""
+        """Return the rows in float16 on the device; DataError for vectors longer than `LONGEST`."""
         import torch
 
         if longest > LONGEST:
@@ -49,7 +49,7 @@ class Float16:
         return Rows16(tensor.to(self._device, torch.float16), longest)
 
     def product(self, left: Rows16, right: Rows16) -> "torch.Tensor":
-        """Return left times right transposed, summed in single precision, in half precision."""
+        """Return left times right transposed, summed in single precision and rounded to half precision."""
         import torch
 
         settings = torch.backends.cuda.matmul
@@ -67,12 +67,12 @@ class Float16:
         return kth_best
 
     def at_least(self, scores: "torch.Tensor", floors: Scores) -> Iterator[Tile]:
-        """Select on the device in one step, and copy only the selected products."""
+        """Yield one tile with all rows; products are selected on the device, and only these are copied."""
         rows, columns, values = self._above_floors(scores, floors)
         yield np.searchsorted(rows, np.arange(len(floors) + 1)).tolist(), columns, values
 
     def above(self, scores: "torch.Tensor", floor: float) -> tuple[Rows, Rows, Scores]:
-        """Select on the device, and copy only the selected products."""
+        """Return rows, columns and products that are at least `floor`; they are selected on the device, then copied."""
         return self._above_floors(scores, np.array([floor]))
 
     def _above_floors(self, scores: "torch.Tensor", floors: Scores) -> tuple[Rows, Rows, Scores]:
@@ -84,10 +84,10 @@ class Float16:
         return rows, columns, values
 
     def error(self, left: Rows16, right: Rows16) -> Error:
-        """Return a bound from rounding both vectors, summing in float32 and rounding the product.
+        """Return the error bound, for rounding both vectors, summing in float32 and rounding the product.
 
-        Rounding moves a vector by HALF of its length, and each number by 2^-25 at most. The sum is wrong by dim *
-        2^-24, which is doubled, because tensor cores truncate instead of rounding.
+        Rounding changes a vector by at most HALF of its length, plus 2^-25 per entry. The sum has a relative error of
+        dim * 2^-24, which is doubled, because tensor cores truncate instead of rounding.
         """
         dim, lengths = left.rows.shape[1], (left.longest, right.longest)
         first, second = (length * (1 + HALF) + 2.0**-25 * math.sqrt(dim) for length in lengths)

@@ -14,11 +14,11 @@ LINKS, BUILDING, SEARCHING = 32, 80, 64
 
 
 class Graph:
-    """The kept items in an HNSW graph of FAISS, for approximate near-duplicates among the k nearest.
+    """HNSW graph (FAISS) of the retained items, to find near-duplicates among an item's k nearest neighbours.
 
     Malkov and Yashunin, Efficient and robust approximate nearest neighbor search using hierarchical navigable small
-    world graphs, 2018. Similarities are exact, to five digits, but the graph may miss a neighbour: an item may be kept
-    that the exact rule drops. All cores build the graph, so two runs may miss others.
+    world graphs, 2018. Similarities are exact to five digits, but the graph may miss a neighbour, and then retain an
+    item that the exact rule drops. All cores build the graph, so two runs may miss different neighbours.
     """
 
     def __init__(self, vectors: Vectors, t: float, k: int) -> None:
@@ -35,7 +35,7 @@ class Graph:
         self._index.add(self._rows(items))
 
     def before(self, items: Rows) -> Iterator[tuple[int, Rows, Scores]]:
-        """Yield every item with earlier near-duplicates among its nearest, these, and their similarities."""
+        """Yield (item, its near-duplicates among the retained items, their similarities), for items that have any."""
         block = self._rows(items)
         _, indexes = self._index.search(block, self._k)
         rows, columns = np.nonzero(indexes >= 0)  # a short list is filled with -1
@@ -54,7 +54,7 @@ class Graph:
         return int(items[best]), float(similarities[best])
 
     def _rows(self, items: Rows) -> Vectors:
-        """Return vectors in one piece of memory; DataError if one holds NaN or infinity."""
+        """Return the vectors of items in contiguous float32; DataError if one has NaN or infinity."""
         block = np.ascontiguousarray(self._vectors[items], dtype=np.float32)
         longest(block, "item", items)
         return block

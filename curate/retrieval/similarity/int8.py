@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import torch
 
 CACHED = 128
-"""Rows rounded per block: few enough for the CPU's cache."""
+"""Number of rows quantised at a time; so few fit in the CPU's cache."""
 LIMITS = np.iinfo(np.int32)
 WIDTH = 64
-"""Rows are zero-padded to a multiple of it: torch 2.13 multiplies rows of one number wrongly."""
+"""Multiple to which rows are zero-padded, since torch 2.13 multiplies rows of one number wrongly."""
 
 
 @dataclass(frozen=True)
@@ -32,28 +32,28 @@ class Whole:
     longest: float
     """Upper bound of the rows' lengths."""
     astray: float
-    """Upper bound of a row's quantisation error."""
+    """Upper bound of the length of a row's quantisation error."""
 
 
 @dataclass(frozen=True)
 class WholeProducts:
-    """Products of whole numbers, and their scale."""
+    """Products as integers; the value of a product is its integer times `step`."""
 
     numbers: npt.NDArray[np.int32]
     step: float
 
 
 class Int8:
-    """Products of vectors as whole numbers from -127 to 127, of which newer processors multiply four at once.
+    """Screen by int8: vectors are quantised to -127 to 127, of which newer processors multiply four at a time.
 
-    All vectors are rotated first: where some dimensions hold much larger numbers than others, as in many embeddings,
-    whole numbers would be too coarse for the small ones. A rotation changes no inner product.
+    All vectors are rotated first, which changes no inner product. Without it, int8 would be too coarse for the small
+    dimensions of embeddings in which some dimensions are much larger.
     """
 
     room = 4 * GIB  # which takes one, for a number takes a byte
 
     def load(self, rows: Vectors, longest: float) -> Whole:
-        """Return the rows in steps of a 127th of their largest number, with their measured quantisation error."""
+        """Return the rows quantised in steps of 1/127 of their largest absolute value, with the measured error."""
         import torch
 
         dim = rows.shape[1]
@@ -84,7 +84,7 @@ class Int8:
         return kth_highest(scores.numbers, k) * scores.step
 
     def at_least(self, scores: WholeProducts, floors: Scores) -> Iterator[Tile]:
-        """Yield TILE rows at a time."""
+        """Yield tiles of `TILE` rows."""
         limits = np.clip(np.floor(floors / scores.step), LIMITS.min, LIMITS.max).astype(np.int32)
         for edges, columns, whole_products in not_below(scores.numbers, limits):
             yield edges, columns, whole_products * scores.step
@@ -96,26 +96,26 @@ class Int8:
         return rows, columns, scores.numbers.ravel()[indexes] * np.float64(scores.step)
 
     def error(self, left: Whole, right: Whole) -> Error:
-        """Return |dx| |y| + |x - dx| |dy| at most, where dx and dy are how far x and y are from their whole numbers.
+        """Return the error bound |dx| |y| + |x - dx| |dy|, where dx and dy are the quantisation errors of x and y.
 
-        By Cauchy and Schwarz, for xy - (x - dx)(y - dy) = dx y + (x - dx) dy: it holds for any vectors. Turning them
-        in single precision adds dim * 2^-24 * |R| |x| to dx at most (Higham, as for float32), where |R|, of absolute
-        values, is at most sqrt(dim); doubled, since the matrix too is exact to single precision only.
+        It holds for any vectors by Cauchy and Schwarz, since xy - (x - dx)(y - dy) = dx y + (x - dx) dy. Rotation in
+        single precision adds at most dim * 2^-24 |R| |x| to dx (Higham, as for float32), where |R|, of absolute values,
+        is at most sqrt(dim). This is doubled, since the matrix, too, is only exact to single precision.
         """
         return Error(left.astray * right.longest + (left.longest + left.astray) * right.astray)
 
 
 @cache
 def turn(dim: int) -> Vectors:
-    """Return a random rotation matrix, shape (dim, dim), always the same."""
+    """Return a random rotation matrix with a fixed seed, shape (dim, dim)."""
     rotation, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
     return rotation.astype(np.float32)
 
 
 def sums_exactly(screen: Int8) -> bool:
-    """Return whether sums of whole numbers are exact, for few and many rows of the largest numbers.
+    """Return whether this processor sums int8 products exactly, by a test with few and many rows of largest numbers.
 
-    Processors that multiply two at once add them in 16 bits, which may overflow.
+    Processors that multiply two at a time add them in 16 bits, which may overflow.
     """
     import torch
 

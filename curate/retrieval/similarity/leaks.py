@@ -1,7 +1,7 @@
-"""Leakage between a training and a test split: similar queries, and positives of such queries.
+"""Leakage between a training and a test split: similar queries, and positives shared by similar queries.
 
 Splits share a corpus: training may use the documents of the test split, but not its queries. So a document that is
-positive in both splits is no leak by itself. It is one if the two queries are similar too.
+positive in both splits is only a leak if the two queries are similar, too.
 """
 
 import unicodedata
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 BLOCK, CHUNK = 1024, 8192
-"""Texts compared at once: a matrix of similarities has at most BLOCK x CHUNK x 4 bytes."""
+"""Numbers of training and test texts compared at a time, in a matrix of at most BLOCK x CHUNK x 4 bytes."""
 QUERY_RUN, DOCUMENT_RUN = 2, 4
-"""Characters in an n-gram: shorter ones occur in every long text and make the comparison slow."""
+"""Lengths of n-grams in characters; shorter ones occur in every long text and make the comparison slow."""
 
 
 def form(text: str) -> str:
-    """Return only the letters and digits of a text, in one width and case, for comparing copies of a text."""
+    """Return the letters and digits of a text, in one width and case, to compare texts by n-grams."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(sign for sign in plain if sign.isalnum()) or plain.strip()
 
@@ -49,7 +49,7 @@ class SplitTexts:
 
 @dataclass(frozen=True)
 class LeakSplit:
-    """One split: its queries, the documents that are positives of them, and these pairs (query_id, doc_id)."""
+    """A training or test split: queries, the documents that are their positives, and these pairs (query_id, doc_id)."""
 
     queries: SplitTexts
     documents: SplitTexts
@@ -58,9 +58,10 @@ class LeakSplit:
 
 @dataclass(frozen=True)
 class Rule:
-    """When texts are alike: similarity above a threshold (specific to the encoder), or enough n-grams in common.
+    """Thresholds from which two texts are near-duplicates: of similarity by an encoder, or of common n-grams.
 
-    `overlap` is the Jaccard index of the character n-grams of two forms: 2-grams of queries, 4-grams of documents. An
+    `queries` and `documents` are similarities, specific to the encoder. `overlap` is the minimum Jaccard index of the
+    character n-grams of two texts (see `form`): 2-grams for queries, 4-grams for documents. It is needed since an
     encoder alone misses edits of short texts.
     """
 
@@ -68,16 +69,16 @@ class Rule:
     documents: float
     overlap: float
     related: float
-    """Queries of the two splits with a similarity above it must not share a positive."""
+    """Similarity above which queries of the two splits must not share a positive."""
 
 
 def find(train: LeakSplit, test: LeakSplit, rule: Rule) -> pl.DataFrame:
     """Return the `leaks` table of a training split against a test split, sorted by query and document.
 
-    A row of kind `query` is a training query that is alike to a test query; it names the most similar one. A row of
-    kind `document` is another training pair whose document is alike to a positive of a test query; it names the most
-    similar such query, and is a leak (`removed`) if the similarity of the two queries is above `related`. An overlap
-    below the rule's is null.
+    A row of kind `query` is a training query that is a near-duplicate of a test query, with the most similar one. A row
+    of kind `document` is a pair of another training query, whose document is a near-duplicate of a positive of a test
+    query, with the most similar such query; it is a leak (`removed`) if the similarity of the two queries is above
+    `related`. An overlap below the rule's is null.
     """
     query_leaks = (
         alike(train.queries, test.queries, rule.queries, rule.overlap, QUERY_RUN)
@@ -91,7 +92,7 @@ def find(train: LeakSplit, test: LeakSplit, rule: Rule) -> pl.DataFrame:
 
 
 def _documents(train: LeakSplit, test: LeakSplit, query_leaks: pl.DataFrame, rule: Rule) -> pl.DataFrame:
-    """Return the rows of kind `document`; pairs of queries that leak themselves are left out."""
+    """Return the rows of kind `document`, without pairs of training queries that are leaks themselves."""
     train_pairs = train.pairs.select("query_id", "doc_id").join(query_leaks, on="query_id", how="anti")
     test_pairs = test.pairs.select(test_query_id="query_id", test_doc_id="doc_id")
     alike_documents = alike(train.documents, test.documents, rule.documents, rule.overlap, DOCUMENT_RUN).select(
@@ -113,7 +114,7 @@ def _documents(train: LeakSplit, test: LeakSplit, query_leaks: pl.DataFrame, rul
 
 
 def alike(left: SplitTexts, right: SplitTexts, t: float, overlap: float, run: int) -> pl.DataFrame:
-    """Return all pairs of texts that are alike: left, right (ids), similarity, and overlap, null where it is lower.
+    """Return all pairs of near-duplicates: left, right (ids), similarity, and overlap, null if below the threshold.
 
     The similarity is above `t`, or the overlap of n-grams of `run` characters is at least `overlap`. A float32 product
     selects candidates; the float64 product of the stored vectors, rounded to 5 digits, decides.
@@ -152,9 +153,9 @@ def overlapping(left: Sequence[str], right: Sequence[str], least: float, run: in
 
 
 def _ngrams(forms: Sequence[str], run: int, numbers: dict[str, int], *, learn: bool) -> tuple["csr_matrix", Rows]:
-    """Return a sparse 0/1 matrix, forms x numbered n-grams, and the number of distinct n-grams of each form.
+    """Return a sparse 0/1 matrix, texts x n-grams, and the number of distinct n-grams of each text.
 
-    With `learn`, new n-grams get a number; without it, they are left out.
+    `numbers` is n-gram -> column. With `learn`, new n-grams are added to it; without, they are left out.
     """
     from scipy.sparse import csr_matrix
 

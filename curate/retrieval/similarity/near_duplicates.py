@@ -1,4 +1,4 @@
-"""Near-duplicate search: the earlier items similar to an item, the same ones on any device (five digits)."""
+"""Exact near-duplicate search among retained items, with the same result on any device."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ from curate.retrieval.similarity.exact_search import longest, pair_products, pro
 from curate.retrieval.similarity.screening import FLOAT32, Error, Rows, Scores, Screen
 
 DIGITS = 5
-"""Decimals of similarities before they are compared with the threshold, so that reruns agree."""
+"""Decimal places to which similarities are rounded before comparison with the threshold, so that reruns agree."""
 HALF = 0.5 * 10.0**-DIGITS
 CHUNK = 4096
-"""Approximate number of kept items that a block is compared with at once."""
+"""Approximate number of retained items that a block is compared with at a time."""
 RECENT = 4
-"""Recent blocks of kept items that are merged into one part; reloading a part for every block would take long."""
+"""Number of recent blocks of retained items that are merged into one part; merging after every block would be slow."""
 CROWDED = 1 / 200
-"""Share of doubtful similarities of a matrix above which a finer product of all is cheaper than rescoring."""
+"""Share of similarities within the error of the threshold above which a finer product of all pairs is cheaper."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Some kept items."""
+    """A part of the retained items, compared with a block at a time."""
 
     items: Rows
     longest: float
     """Length of the longest of their vectors."""
     loaded: Any
-    """Their vectors, loaded by the screen; None if there is no room, then loaded for every comparison."""
+    """Their vectors as loaded by the screen; None if there is no room, so that they are loaded for every comparison."""
 
 
 class Alike:
-    """The kept items, and near-duplicates of them, as if every similarity were a rounded float64 product."""
+    """The retained items, and search for near-duplicates among them, by float64 products rounded to `DIGITS`."""
 
     def __init__(self, vectors: Vectors, t: float, screen: Screen) -> None:
         self._vectors, self._screen = vectors.view(np.ndarray), screen
@@ -67,7 +67,7 @@ class Alike:
         return _Part(items, length, self._screen.load(vectors, length) if room else None)
 
     def before(self, items: Rows) -> Iterator[tuple[int, Rows, Scores]]:
-        """Yield every item with earlier near-duplicates, these, and approximate similarities."""
+        """Yield (item, its near-duplicates among the retained items, approximate similarities), for items with any."""
         if self._crowds * 8 > self._looks + 8:
             self._settle()
         block = self._part(items)
@@ -80,7 +80,7 @@ class Alike:
         yield from by_item(items, *(np.concatenate(arrays) for arrays in zip(*results, strict=True)))
 
     def _settle(self) -> None:
-        """Switch to single precision, because the coarse screen fails too often to save time."""
+        """Switch to single precision, since the coarse screen leaves too many pairs undecided to save time."""
         self._screen, self._looks, self._crowds = FLOAT32, 0, 0
         earlier_parts, recent = self._parts, self._recent
         self._parts, self._recent = [], []  # frees their room, and room is counted anew
@@ -91,8 +91,8 @@ class Alike:
     def _close(self, left: _Part, right: _Part) -> tuple[Rows, Rows, Scores]:
         """Return indexes into both parts of all pairs with a similarity above t, and their approximate products.
 
-        A coarse product screens. If too many are within its error of the threshold, single precision follows, and
-        finally double.
+        A coarse product screens the pairs. If too many are within its error of the threshold, it is repeated in single
+        and finally in double precision.
         """
         for screen in dict.fromkeys((self._screen, FLOAT32)):
             blocks = [
@@ -117,7 +117,7 @@ class Alike:
     def _decided(
         self, left: _Part, right: _Part, candidates: tuple[Rows, Rows, Scores], error: Error
     ) -> tuple[Rows, Rows, Scores]:
-        """Return the pairs of a screen above t, doubtful ones rescored exactly."""
+        """Return those of a screen's candidates that are above t; pairs within its error of t are rescored exactly."""
         rows, columns, values = candidates
         slack = error.of(values)
         self._error = max(self._error, float(slack.max(initial=0.0)))
@@ -128,7 +128,7 @@ class Alike:
         return rows[above], columns[above], values[above]
 
     def nearest(self, item: int, items: Rows, screen: Scores) -> tuple[int, float]:
-        """Return the first of the most similar items, and its similarity."""
+        """Return the first of the most similar of `items` to `item`, and its similarity, rounded."""
         items = items[screen >= screen.max() - 2 * (HALF + self._error)]
         exact = np.round(products(self._vectors[item], self._vectors, items), DIGITS)
         best = int(exact.argmax())

@@ -1,4 +1,4 @@
-"""Screens: fast products with an error bound, to exclude pairs that cannot be in the result of exact products."""
+"""Screens: fast inner products with an error bound, to exclude pairs that cannot be in the result of exact products."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 GIB = 2**30
 TILE = 16
-"""Rows of products that are compared with their floors at once: few enough for the CPU's cache."""
+"""Number of rows of products compared with their floors (minimum products) at a time; so few fit in the CPU's cache."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Error:
     relative: float = 0.0
 
     def of(self, products: Scores) -> Scores:
-        """Return the bound of each product; product + bound and product - bound never fall as the product grows."""
+        """Return the bound for each product; product + bound and product - bound are monotonic in the product."""
         return self.absolute + self.relative * np.abs(products)
 
     def finer(self, share: float) -> "Error":
@@ -32,18 +32,18 @@ class Error:
         return Error(self.absolute * share, self.relative * share)
 
     def least(self, floors: Scores | float) -> Scores:
-        """Return, per floor, the lowest product whose exact value may reach it: inverse of product + `of`(product)."""
+        """Return, per floor, the lowest product whose exact value may reach it: inverse of product + `of(product)`."""
         reach = floors - self.absolute
         least: Scores = reach / (1 + np.copysign(self.relative, reach))
         return least
 
 
 Tile = tuple[list[int], Rows, Scores]
-"""Edges, columns and products of consecutive rows; row i has those from edges[i] to edges[i + 1], columns ascending."""
+"""(Edges, columns, products) selected from consecutive rows; those of row i are edges[i] to edges[i + 1], by column."""
 
 
 class Screen(Protocol):
-    """Multiply vectors on a device, in its precision; loaded blocks and products stay there, opaque to callers."""
+    """Fast inner products on a device, in some precision; loaded blocks and products stay there, opaque to callers."""
 
     room: int
     """Maximum bytes of loaded vectors, counted as float32."""
@@ -82,7 +82,7 @@ class Rows32:
 
 
 class Float32:
-    """Products on the CPU, in single precision."""
+    """Screen in single precision on the CPU."""
 
     room = GIB
 
@@ -125,18 +125,18 @@ def single(dim: int, left: float, right: float) -> float:
 
 
 def rounded_down(floors: Scores) -> Vectors:
-    """Return a float32 below each number, so that rounding never raises it."""
+    """Return the numbers as float32, each lowered by one step so that rounding never increases it."""
     return np.nextafter(floors.astype(np.float32), np.float32(-np.inf))
 
 
 def kth_highest(matrix: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
-    """Return the k-th highest number of each row, one row at a time, since a row fits in the CPU's cache."""
+    """Return the k-th highest number of each row; rows are processed one at a time, since one fits in the cache."""
     position = matrix.shape[1] - k
     return np.array([np.partition(row, position)[position] for row in matrix], dtype=matrix.dtype)
 
 
 def not_below(matrix: npt.NDArray[Any], floors: npt.NDArray[Any]) -> Iterator[tuple[list[int], Rows, npt.NDArray[Any]]]:
-    """Yield tiles of `TILE` rows: the columns whose number is at least the row's floor, as in a `Tile`."""
+    """Yield a `Tile` per `TILE` rows: the columns whose number is at least the row's floor, and these numbers."""
     width = matrix.shape[1]
     for start in range(0, len(matrix), TILE):
         tile = matrix[start : start + TILE]

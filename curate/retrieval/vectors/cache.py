@@ -1,4 +1,4 @@
-"""An encoder with a cache on disk: groups of missing texts are encoded; half precision is checked against float32."""
+"""Encoder with a cache of vectors on disk, and a check of half-precision vectors against float32."""
 
 import os
 import re
@@ -25,12 +25,12 @@ from curate.retrieval.vectors.store import KEY, Keys, Lost, Store
 from curate.system.files import read_json, write_json
 
 TEXTS, LEAST = 64, 0.999
-"""Number of compared texts, and minimum cosine of each with its float32 vector."""
+"""Precision check: number of texts compared, and minimum cosine of each vector with that in float32."""
 
 
 @dataclass(frozen=True)
 class PrecisionCheck:
-    """Similarity of the vectors of a precision to those of float32."""
+    """Result of comparing vectors in another precision with those in float32: cosines of the same texts."""
 
     texts: int
     lowest: float
@@ -38,14 +38,14 @@ class PrecisionCheck:
     mean: float
 
     def shown(self) -> dict[str, Json]:
-        """Return the check for JSON."""
+        """Return the result for JSON."""
         return asdict(self)
 
 
 def nearness(subject: str, remedy: str, vectors: Sequence[Vectors], exact: Sequence[Vectors]) -> PrecisionCheck:
-    """Return the similarity of vectors to those of float32; RunFailed below LEAST, or for NaN and infinity.
+    """Return the cosines of `vectors` with `exact`, those in float32; RunFailed below LEAST or for NaN and infinity.
 
-    `subject` begins the error message with the model and its precision.
+    `subject`, model and precision, begins the error message, and `remedy` ends it.
     """
     ours, theirs = ([rows.astype(np.float64) for rows in matrices] for matrices in (vectors, exact))
     count = sum(map(len, ours))
@@ -68,7 +68,7 @@ def spread(texts: Sequence[str], most: int) -> list[str]:
 
 
 def some(texts: Sequence[str], count: int = TEXTS) -> list[str]:
-    """Return `count` texts, evenly spaced, including the longest, whose numbers grow largest."""
+    """Return `count` evenly spaced texts, with the longest, whose activations are largest; all if there are fewer."""
     if len(texts) <= count:
         return list(texts)
     return [*spread(texts, count - 1), max(texts, key=len)]
@@ -83,16 +83,16 @@ def _cosines(one: npt.NDArray[np.float64], two: npt.NDArray[np.float64]) -> npt.
 # An encoder with a cache on disk: missing texts are encoded in groups that neither a kill nor a shard can change.
 
 BLOCK, GROUP = 1024, 256
-"""Texts that are sorted by length together, and of these, texts that are encoded and written together.
+"""Number of texts that are sorted by length together (block) and, of these, encoded and written together (group).
 
-The last bits of a row may depend on its neighbours in a batch. Blocks are ranges of the list of all texts, and a group
-is in the cache completely or not at all, so that after any kill, and in any number of parts, the same texts are encoded
-together.
+The last bits of a vector may depend on the other texts of its batch. Blocks are ranges of the list of all texts, and a
+group is cached completely or not at all. So the same texts are encoded together after any interruption, and with any
+number of parts.
 """
 LAYOUT = 2
-"""Part of the folder's name, so that rows of an older layout are never misread."""
+"""Version of the file layout, part of the folder's name, so that rows of an older layout are never misread."""
 CHECKED = "float32.json"
-"""File next to the rows of a model in half precision: comparison of 64 rows with float32."""
+"""File next to the vectors of a model in half precision, with the result of the comparison with float32."""
 TRIES = 3
 """Attempts to encode rows that are missing or damaged when read."""
 
@@ -103,15 +103,15 @@ Result = TypeVar("Result")
 Texts = Callable[[], Iterable[str]]
 Float32Rows = Callable[[Role], Callable[[Sequence[str]], Vectors] | None]
 Group = tuple[list[int], list[str]]
-"""Indexes into the list of all texts, and the texts."""
+"""(Indexes into the list of all texts, these texts)."""
 
 
 class CachedEncoder:
-    """An encoder whose rows are kept in files below `<folder>/<name>-<digest>/`, which several processes may share.
+    """Encoder with a cache of vectors in files below `FOLDER/NAME-DIGEST/`, which several processes may share.
 
     The digest is of the encoder's name and revision, so model, prompts, length and precision are part of the key. An
-    encoder with a revision per role (`revisions`) has a folder per role: another query model leaves the documents'
-    rows as they are. A copy in another process, made by pickle, has the same encoder and folders.
+    encoder with a revision per role (`revisions`) has a folder per role, so that vectors of documents stay valid with
+    another query model. Copies in other processes, by pickle, use the same folders.
     """
 
     def __init__(
@@ -142,13 +142,13 @@ class CachedEncoder:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of rows; that of documents, if queries have a separate one."""
+        """Return the folder of the vectors; that of documents, if queries have a separate one."""
         return self._folders["document"]
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return one normalised float32 row per text, shape (len(texts), dim), in order.
+        """Return one normalised float32 row per text, shape (len(texts), dim), in order; missing ones are encoded.
 
-        RunFailed if the encoder gives NaN, infinity or another number of rows: such rows are never kept.
+        RunFailed if the encoder returns NaN, infinity or another number of rows, which are never cached.
         """
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
@@ -156,7 +156,10 @@ class CachedEncoder:
         return self._filled(keys, lambda: texts, role, lambda: self._store(role).take(keys))
 
     def matrix(self, keys: Keys, texts: Texts, role: Role, part: slice = slice(None)) -> Vectors:
-        """Return the rows of a part of some texts as a read-only matrix on disk, after encoding all missing ones."""
+        """Return the vectors of `part` of the texts as a read-only matrix mapped from disk.
+
+        All missing texts, not only those of the part, are encoded first. `texts` yields the texts of `keys`, in order.
+        """
         if not len(keys[part]):
             return np.empty((0, self.dim), dtype=np.float32)
         return self._filled(keys, texts, role, lambda: self._store(role).matrix(keys[part]))
@@ -168,9 +171,9 @@ class CachedEncoder:
         return len(np.unique(keys[store.find(keys) < 0]))
 
     def fill(self, keys: Keys, texts: Texts, role: Role, part: slice = slice(None)) -> int:
-        """Encode the texts of `part` (a slice that starts and ends at blocks) that are not cached; return their number.
+        """Encode the texts of `part` that are not cached, and return their number.
 
-        A repeated text belongs to its first occurrence.
+        `part` is a slice that starts and ends at blocks. A repeated text belongs to its first occurrence.
         """
         store = self._store(role)
         missing = store.find(keys) < 0
@@ -270,12 +273,12 @@ def keys_of(texts: Iterable[str], role: Role) -> Keys:
 
 
 def default_folder(home: Path) -> Path:
-    """Return the folder of embeddings: $CURATE_VECTORS, else `<home>/vectors`."""
+    """Return the folder of all caches of vectors: $CURATE_VECTORS, else `HOME/vectors`."""
     return Path(os.environ.get("CURATE_VECTORS") or home / "vectors")
 
 
 def _groups(texts: Texts, missing: npt.NDArray[np.bool_]) -> Iterator[Group]:
-    """Yield the missing texts, block by block, in groups of texts of one length: longest first, to fail early."""
+    """Yield the missing texts in groups, block by block, the longest of a block first, to run out of memory early."""
     end = int(np.flatnonzero(missing)[-1])
     block: list[tuple[int, str]] = []
     for index, text in zip(range(end + 1), texts(), strict=False):
@@ -291,7 +294,7 @@ def _groups(texts: Texts, missing: npt.NDArray[np.bool_]) -> Iterator[Group]:
 def _ahead(
     pool: ThreadPoolExecutor, lanes: int, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[tuple[Item, Result]]:
-    """Yield every item and the function's result, in order; the next item is drawn while the pool works."""
+    """Yield (item, result of the function), in order; further items are drawn while the pool computes."""
     running: deque[tuple[Item, Future[Result]]] = deque()
     for argument in items:
         if len(running) == lanes:

@@ -1,4 +1,4 @@
-"""Vectors of a whole corpus, or of a part of it: ids, and a matrix that may be larger than memory."""
+"""Ids and vectors of a corpus or of a part of it, as a matrix that may be larger than memory."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from curate.retrieval.vectors.cache import BLOCK, CachedEncoder, key_of, keys_of
 from curate.retrieval.vectors.store import KEY, Keys
 
 WHOLE = (0, 1)
-"""Part 0 of 1."""
+"""The part that is the whole corpus: (number of the part from 0, number of parts)."""
 
 
 def of_corpus(
@@ -22,8 +22,8 @@ def of_corpus(
 ) -> tuple[list[str], Vectors]:
     """Return document ids and their vectors, shape (documents, dim), of a corpus or a part of it; see `span`.
 
-    An encoder with a cache returns a read-only matrix mapped from disk, after all missing texts of the whole corpus
-    were encoded. One without gets all texts at once.
+    With a cached encoder, all missing texts of the corpus are encoded, and the matrix is read-only and mapped from
+    disk. An encoder without a cache gets all texts in one call.
     """
     return identified(encoder, corpus, progress, part)[:2]
 
@@ -31,7 +31,7 @@ def of_corpus(
 def identified(
     encoder: Encoder, corpus: Corpus, progress: Progress = quiet, part: tuple[int, int] = WHOLE
 ) -> tuple[list[str], Vectors, Json]:
-    """Return ids and vectors like `of_corpus`, and the key of the vectors: encoder, texts and their order."""
+    """Return ids and vectors like `of_corpus`, and a key of the vectors: encoder, texts and their order."""
     ids, keys = _listed(encoder, corpus, progress)
     rows = span(len(ids), *part)
     texts = hashlib.sha256(keys[rows].tobytes()).hexdigest()
@@ -43,24 +43,24 @@ def identified(
 
 
 def encode_part(encoder: CachedEncoder, corpus: Corpus, progress: Progress, part: tuple[int, int] = WHOLE) -> int:
-    """Encode the missing texts of a part of a corpus, and return their number; reads no vectors."""
+    """Encode the texts of a part of a corpus that are not cached, and return their number; no vectors are read."""
     ids, keys = _listed(encoder, corpus, progress)
     return encoder.fill(keys, lambda: _texts(corpus), "document", span(len(ids), *part))
 
 
 def fill_texts(encoder: CachedEncoder, texts: Sequence[str], role: Role, part: tuple[int, int] = WHOLE) -> int:
-    """Encode the missing texts of a part of some texts, and return their number."""
+    """Encode those of a part of `texts` that are not cached, and return their number."""
     return encoder.fill(keys_of(texts, role), lambda: texts, role, span(len(texts), *part))
 
 
 def span(total: int, number: int, parts: int) -> slice:
-    """Return the slice of part `number`, from 0, of `parts` parts of some texts; parts are aligned to blocks."""
+    """Return the slice of part `number` (from 0) of `parts` parts of `total` texts; parts are aligned to blocks."""
     blocks = -(-total // BLOCK)
     return slice(blocks * number // parts * BLOCK, min(blocks * (number + 1) // parts * BLOCK, total))
 
 
 def _listed(encoder: Encoder, corpus: Corpus, progress: Progress) -> tuple[list[str], Keys]:
-    """Return all ids and cache keys, in order."""
+    """Return the ids and cache keys of all documents, in the order of the corpus."""
     ids: list[str] = []
     keys = bytearray()
     label = StepLabel(f"reading documents, {encoder.name}", "documents")
@@ -88,9 +88,9 @@ def encode_in_parts(
     progress: Progress,
     part: tuple[int, int] = WHOLE,
 ) -> tuple[int, int]:
-    """Encode the missing queries and documents of a part; return the numbers of both.
+    """Encode the queries and documents of a part that are not cached; return (number of queries, number of documents).
 
-    The part is divided into `engine.shards` parts.
+    The part is divided into `engine.shards` parts, over which the engine maps the work.
     """
     number, all_parts = part[0] * engine.shards, part[1] * engine.shards
     shards = [(number + index, all_parts) for index in range(engine.shards)]

@@ -1,8 +1,8 @@
-"""A folder of embeddings: files of rows in checksummed groups, an index of keys in memory, small files merged.
+"""Store of embeddings in a folder: files of rows in groups with checksums, and an index of keys in memory.
 
-In a file float32 rows come first; then, for every group, the number of its rows and a checksum of their bytes, then all
-keys, then `TRAILER`. The file is named by a digest of all that follows the rows: equal files have one name, and any
-damage is detected.
+A file consists of float32 rows; for every group the number of its rows and a checksum of their bytes; all keys; and
+`TRAILER`. It is named by a digest of everything after the rows, so that equal files have one name and damage is
+detected. Small files are merged.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ from curate.core.errors import DataError
 from curate.core.protocols import Vectors
 
 KEY = 16
-"""Bytes of a key, a prefix of a SHA-256: no collision in a billion texts."""
+"""Bytes of a key, a prefix of a SHA-256; long enough for no collision in a billion texts."""
 TRAILER = struct.Struct("<8sIIQ")
-"""Magic, dimensions, groups, rows; integers and rows of a file are little-endian."""
+"""End of a file: magic bytes, numbers of dimensions, groups and rows; all numbers of a file are little-endian."""
 MAGIC = b"curate.2"
 ENDING = ".rows"
 NEW = ".new"
@@ -39,7 +39,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Shard:
-    """Description of a file without its rows."""
+    """Description of a file, without its rows and keys."""
 
     path: Path
     dim: int
@@ -67,9 +67,9 @@ def checksum(content: bytes | memoryview) -> bytes:
 
 
 def write(folder: Path, groups: Iterable[tuple[Keys, Vectors]]) -> Path | None:
-    """Write groups of keys and rows into one file, atomically; return it, None for no group.
+    """Write groups of keys and rows into one file, atomically, and return its path; None if there are no groups.
 
-    A kill leaves a hidden file with the ending `.new`.
+    A killed process leaves a hidden file with the ending `.new`.
     """
     hidden_path = folder / f".{uuid.uuid4().hex}{NEW}"
     counts, checks, keys, dim = [], [], [], 0
@@ -94,7 +94,7 @@ def write(folder: Path, groups: Iterable[tuple[Keys, Vectors]]) -> Path | None:
 
 
 def read(path: Path) -> tuple[Shard, Keys] | None:
-    """Return a file's description and keys; None if it is gone, or damaged elsewhere than in its rows."""
+    """Return a file's description and keys; None if it is missing or damaged, where damage of rows is not checked."""
     try:
         with path.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -124,11 +124,11 @@ def _name(tail: bytes) -> str:
 # A folder of embeddings: an index of keys in memory, rows on disk, small files merged into large ones.
 
 MANY = 64
-"""Number of files of one size that are merged into one."""
+"""Number of files of one size class (see `SIZES`) from which they are merged into one."""
 SIZES = (1 << 14, 1 << 20)
-"""Minimum rows of a file of the next size: a row is copied about once per size, and a large file never."""
+"""Minimum rows of a file of the next size class; a row is copied about once per class, and never out of the largest."""
 ROWS = 4096
-"""Rows copied per block."""
+"""Number of rows copied at a time into a matrix on disk."""
 ABANDONED_S = 24 * 3600
 """Age in seconds from which a half-written file counts as abandoned."""
 
@@ -138,7 +138,7 @@ class Lost(Exception):
 
 
 class Store:
-    """Rows by key. Several processes may share the folder: files never change, and a merged one replaces its parts."""
+    """Store of rows by key, whose folder several processes may share: files never change but may be merged."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._lock = folder, FileLock(folder / ".lock")
@@ -167,7 +167,7 @@ class Store:
         return self._shards[0].dim if self._shards else None
 
     def find(self, keys: Keys) -> Places:
-        """Return the location of each key's row (file << 32 | row), -1 for an unknown key."""
+        """Return the location of each key's row (index of the file << 32 | row), -1 for an unknown key."""
         if not len(self._keys):
             return np.full(len(keys), -1)
         positions = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
@@ -175,7 +175,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[Keys, Vectors], None]]:
-        """Yield a function that stores one group of rows; at the end they are added to the index."""
+        """Yield a function that writes one group of keys and rows; at the end of the block the index is updated."""
         try:
             yield self._write
         finally:
@@ -188,7 +188,7 @@ class Store:
         self._fresh.append(path)
 
     def _settle(self) -> None:
-        """Add the written files to the index; reload and merge if there are many."""
+        """Add the written files to the index; if there are many small ones, merge them and reload the index."""
         if len(self._fresh) + sum(len(shard) < SIZES[0] for shard in self._shards) >= MANY:
             self.load()
             return
@@ -210,9 +210,9 @@ class Store:
         return matrix
 
     def matrix(self, keys: Keys) -> Vectors:
-        """Return one row per key as a read-only matrix on disk; raises Lost as `take` does.
+        """Return one row per key as a read-only matrix mapped from disk; Lost as for `take`.
 
-        Its file is anonymous: it vanishes with the matrix, or with the process.
+        Its file is anonymous: it is deleted with the matrix, or with the process.
         """
         with tempfile.TemporaryFile(dir=self.folder) as stream:
             for start in range(0, len(keys), ROWS):
@@ -269,7 +269,7 @@ class Store:
         self._shards.append(shard)
 
     def _tidy(self, contents: Sequence[tuple[Shard, Keys]]) -> bool:
-        """Merge the files of sizes with many files; False if another process is merging."""
+        """Merge the files of size classes with many files; return False if another process is merging."""
         try:
             with self._lock.acquire(timeout=0):
                 for size in _sizes(contents):
@@ -283,7 +283,7 @@ class Store:
         return True
 
     def _merge(self, paths: Sequence[Path]) -> None:
-        """Replace files by one with their groups, in order, without damaged ones; the caller must hold the lock."""
+        """Replace files by one with their groups, in order, without damaged groups; the caller must hold the lock."""
         contents = [content for path in paths if (content := read(path))]
         merged = write(self.folder, (group for shard, keys in contents for group in shard.groups(keys)))
         for path in paths:
@@ -292,16 +292,16 @@ class Store:
 
 
 def _sizes(contents: Sequence[tuple[Shard, Keys]]) -> list[list[Path]]:
-    """Return the files of each size but the largest."""
+    """Return the files of each size class except the largest."""
     edges = (0, *SIZES)
     return [[shard.path for shard, _ in contents if low <= len(shard) < high] for low, high in pairwise(edges)]
 
 
 def _index(contents: Sequence[tuple[Shard, Keys]]) -> tuple[Keys, Places]:
-    """Return the sorted distinct keys, and the location of each one's row: file << 32 | row.
+    """Return the sorted distinct keys, and the location of each key's row: index of the file << 32 | row.
 
-    Of several rows of a key, written by independent processes, the one whose group has the lowest checksum counts,
-    which no merge can change.
+    If independent processes wrote several rows of a key, the one in the group with the lowest checksum counts; merging
+    files does not change that choice.
     """
     if not contents:
         return np.empty(0, f"S{KEY}"), np.empty(0, np.int64)

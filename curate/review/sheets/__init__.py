@@ -1,8 +1,8 @@
-"""Sheets that assessors fill in with a spreadsheet: writing and reading, from bytes to bytes.
+"""Annotation sheets, which assessors fill in with a spreadsheet: writing and reading files as bytes.
 
-to_csv, to_xlsx    a form and the rows of a person -> a file
-read               a file, as any spreadsheet saved it -> a sheet
-check              a sheet -> its answers, and all its problems with their rows
+to_csv, to_xlsx    form and an assessor's rows -> content of a file
+read               content of a file, as saved by any spreadsheet -> sheet
+check              sheet -> its answers, and all problems with their rows
 """
 
 from curate.review.sheets.check import Returned, SheetEntry, SheetProblem, check, signed_by

@@ -1,4 +1,4 @@
-"""Read the answers of a returned sheet, and report everything in it that cannot be imported."""
+"""Answers of a filled-in sheet, and all problems that prevent the import of its rows."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ from curate.review.sheets.files import canonical, defused, difference, fold, lik
 from curate.review.sheets.sheet import Sheet, SheetLine
 
 _SHOWN = 24
-"""Maximum characters of a cell quoted in a problem: a longer one could be a text of the corpus."""
+"""Maximum characters of a cell quoted in a problem, since a longer one could be a text of the corpus."""
 _ID = re.compile(r"(?=.*\d)[\w.:/+-]+", re.ASCII)
 _MADE = "which a spreadsheet made of it as a number or a date"
 _BOX = ("true", "false")
@@ -38,12 +38,12 @@ class SheetProblem:
     row: int
     """Number of the row as a spreadsheet counts, from 1."""
     column: str
-    """Its header as the file has it."""
+    """Header of the column in the file."""
     found: str
-    """Never a text of the corpus."""
+    """What the cell contains; never a text of the corpus."""
     expected: str
     row_id: str | None = None
-    """Row that is left out; None if it is unknown which."""
+    """Id of the row, which is not imported; None if it is unknown."""
 
     def __str__(self) -> str:
         name = "" if self.row_id is None else f" ({self.row_id})"
@@ -52,21 +52,21 @@ class SheetProblem:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """Contents of a returned sheet."""
+    """Contents of a filled-in sheet."""
 
     answers: Sequence[SheetEntry]
     """One per row, in sheet order, without rows that have a problem."""
     problems: Sequence[SheetProblem]
-    """All of them, by row."""
+    """All problems, sorted by row."""
 
 
 def check(
     sheet: Sheet, form: Form, rows: Mapping[str, Sequence[str]], assessor: str, others: Collection[str] = ()
 ) -> Returned:
-    """Return the answers of a person's sheet, and the problems of the rows whose answers cannot be read.
+    """Return the answers in an assessor's sheet, and the problems of rows that cannot be imported.
 
-    `rows` are the person's, row_id -> texts in the order of the form, with ids that differ by more than their case;
-    `others` are the ids of rows of other assessors. A row without answer and note is ignored; a row repeated with the
+    `rows` is row_id -> texts in the order of the form, for the assessor's rows; ids must differ by more than case.
+    `others` are the ids of other assessors' rows. A row without answer and note is ignored; a row repeated with the
     same answer counts once.
     """
     checker = _Checker(sheet, form, rows, assessor, others)
@@ -85,7 +85,7 @@ def signed_by(sheet: Sheet, names: Iterable[str]) -> str | None:
 
 
 def _index(names: Iterable[str]) -> dict[str, str]:
-    """Return folded name, as a spreadsheet may have changed it -> name."""
+    """Return folded form of a name, as a spreadsheet may have changed it -> name."""
     return {form: name for name in names for form in (fold(name), fold(defused(name)))}
 
 
@@ -139,7 +139,7 @@ class _Checker:
         self.problems.append(SheetProblem(line.number, self.sheet.headers[column], fault, expected, row_id))
 
     def _stranger(self, cell: str) -> tuple[str, str]:
-        """Return the cell found instead of a row id, and the expected one."""
+        """Return the texts found and expected of the problem of a cell that is not the id of a known row."""
         if not canonical(cell):
             return "no id", "the id that the row was handed out with"
         if fold(cell) in self.theirs:

@@ -1,4 +1,4 @@
-"""Files and cells of spreadsheets: writing, reading, and comparing texts that a spreadsheet may have altered."""
+"""Spreadsheet files (CSV, xlsx): writing, reading, and comparison of texts that a spreadsheet may have altered."""
 
 import codecs
 import csv
@@ -18,19 +18,19 @@ from curate.core.scripts import common
 from curate.review.forms import Form
 
 MARK = "'"
-"""Prefix of a text that a spreadsheet would read as a formula, a number or a date."""
+"""Prefix of a text that a spreadsheet would otherwise read as a formula, a number or a date."""
 LIMIT = 32_767
 """Maximum length of an xlsx cell, in UTF-16 units."""
 
 _LONG = LIMIT // 8
-"""A text up to this length fits into a cell even if every character takes two units and is escaped."""
+"""Length up to which a text fits into a cell even if every character needs two units and an escape."""
 
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-"""Characters that XML, and so an xlsx cell, cannot hold."""
+"""Pattern of characters that are invalid in XML, and therefore in an xlsx cell."""
 _UNSEEN = re.compile("[\xad\u200b\u200e\u200f\u2060\ufeff]")
-"""Zero-width marks, without joiners, which change the visible text."""
+"""Pattern of zero-width characters, except joiners, which would change the visible text."""
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
-"""Escape of a character that xlsx cannot hold."""
+"""Pattern of xlsx's escape of a character that is invalid in XML."""
 _LIKE_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 _RISKY = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠﹦﹢﹣﹫']")
 _VALUE = re.compile(
@@ -52,13 +52,13 @@ def like_value(text: str) -> bool:
 
 
 def defused(text: str) -> str:
-    """Return a text that every spreadsheet keeps as text, prefixed with `MARK` if needed."""
+    """Return a text that no spreadsheet reads as a formula or value, prefixed with `MARK` if needed."""
     text = plain(text)
     return MARK + text if _RISKY.match(text) or like_value(text) else text
 
 
 def fold(text: str) -> str:
-    """Return the normal form of ids, names, answers and headers: no width, case, blanks or zero-width marks."""
+    """Return the normal form of an id, name, answer or header: NFKC, case-folded, no blanks, no zero-width marks."""
     return "".join(normalize("NFKC", seen(text)).casefold().split())
 
 
@@ -81,7 +81,7 @@ def escaped(text: str) -> str:
 
 
 def difference(found: str, expected: str) -> int | None:
-    """Return the position, from 1, at which a cell differs from a text; None if they are equivalent.
+    """Return the first position, from 1, at which a cell differs from a text; None if they are equivalent.
 
     Line ends, the kind and number of blanks, zero-width characters, `MARK`, and characters that are invalid in a cell
     are ignored.
@@ -104,7 +104,7 @@ def difference(found: str, expected: str) -> int | None:
 
 SEPARATORS = (",", ";", "\t")
 Record = tuple[int, list[str]]
-"""Row number as in a spreadsheet, from 1 and regardless of line breaks in cells, and the cells."""
+"""(Row number as in a spreadsheet, from 1 and regardless of line breaks in cells, cells of the row)."""
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -137,7 +137,7 @@ def table(
 
 
 def decoded(content: bytes, name: str) -> str:
-    """Return the text of a file in UTF-8, UTF-16 with a byte order mark, or GB18030; DataError if it is in none.
+    """Return the text of a file in UTF-8, UTF-16 with a byte order mark, or GB18030; DataError for other encodings.
 
     Bytes that are valid in both UTF-8 and GB18030 are read as GB18030 if only that yields Chinese.
     """
@@ -204,7 +204,7 @@ if TYPE_CHECKING:
 
 ZIP = b"PK\x03\x04"
 OLD = b"\xd0\xcf\x11\xe0"
-"""First bytes of an .xls, and of an .xlsx with a password."""
+"""First bytes of an .xls file, and of an .xlsx file with a password, which cannot be read."""
 _NARROW, _WIDE = 10, 80
 _TIMES = re.compile(rb"<dcterms:(created|modified)[^>]*>[^<]*</dcterms:\1>")
 

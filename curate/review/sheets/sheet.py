@@ -1,4 +1,4 @@
-"""Read a returned sheet: its file format, separator and columns."""
+"""Reading of a filled-in sheet: detection of its file format, separator and columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class SheetLine:
     """One row of a sheet that is not blank."""
 
     number: int
-    """Its number as a spreadsheet counts, from 1; the header has one too."""
+    """Number of the row in the spreadsheet, from 1, counting the header."""
     cells: Mapping[str, str]
     """Column of the form -> cell; without columns that the file lacks."""
     surplus: int = 0
@@ -29,12 +29,12 @@ class Sheet:
     """A table that has the columns of a form."""
 
     headers: Mapping[str, str]
-    """Column -> its header as the file has it."""
+    """Column of the form -> its header in the file."""
     lines: Sequence[SheetLine]
 
 
 def read(content: bytes, name: str, form: Form) -> Sheet:
-    """Parse a returned sheet: xlsx, or delimited text in any usual encoding and with any usual separator.
+    """Return the sheet in a file's content: xlsx, or delimited text in any usual encoding and with any usual separator.
 
     Columns may be in any order, with others between them, and headers in any language of the form. DataError, with a
     message that begins with `name`, if the file is not a sheet of this form.
@@ -58,7 +58,7 @@ def read(content: bytes, name: str, form: Form) -> Sheet:
 
 
 def _head(table: Iterator[Record]) -> Record:
-    """Return the first row that is not blank; a row without cells if there is none, or if its quotes are unbalanced."""
+    """Return the first row that is not blank; (0, []) if there is none or if quotes are unbalanced."""
     try:
         return next((record for record in table if not _blank(record[1])), (0, []))
     except DataError:

@@ -1,6 +1,6 @@
-"""Local web page for answering a sample: one pair at a time, every answer saved before the next.
+"""Review app: a local web page on which assessors answer a sample, one row at a time; each answer is saved at once.
 
-Rows and answers go through a `Desk`, as those of the spreadsheets do.
+It reads rows and stores answers by a `Desk`, as the import of sheets does.
 """
 
 from curate.review.web.serving import serve

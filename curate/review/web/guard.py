@@ -1,9 +1,9 @@
-"""Request guard of the review page: host check, secret in the address, and CSRF protection.
+"""Request guard of the review app: host check, secret in the address, and CSRF protection.
 
-Listening on loopback is not enough: any site open in the visitor's browser can send requests to it, and an attacker can
-make any host name resolve to it. So the Host header must be one of ours, a cookie must hold the secret from the
-address, and a request that changes something must come from our page, according to the headers Origin and
-Sec-Fetch-Site and a hidden field.
+Listening on loopback is not enough: any site open in the user's browser can send requests to it, and an attacker can
+make any host name resolve to it. So the Host header must be one of the app's, and a cookie must contain the secret from
+the address. A request that changes something must come from the app's own page, by the headers Origin and
+Sec-Fetch-Site and by a hidden field.
 """
 
 import hashlib
@@ -34,11 +34,11 @@ _OPEN = "/static/"
 """Path of the style files, served without the secret."""
 
 Shown = Callable[[str, int, dict[str, Any]], Response]
-"""Template, status, values -> response."""
+"""Function of (template, HTTP status, values) that returns a rendered page as a response."""
 
 
 class Guard:
-    """Middleware that passes a request on to the page, or refuses it."""
+    """Middleware that passes a request on to the review app, or refuses it."""
 
     def __init__(self, app: ASGIApp, token: str, known: Callable[[str], bool], shown: Shown) -> None:
         self._app, self._token, self._known, self._shown = app, token, known, shown
@@ -46,7 +46,7 @@ class Guard:
         self._pass, self._proof = self._derived("pass"), self._derived("proof")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer or pass on one request, and put the headers on its response."""
+        """Refuse or pass on one request, and add `HEADERS` to its response."""
 
         async def headed(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -89,7 +89,7 @@ class Guard:
         return response
 
     def _derived(self, use: str) -> str:
-        """Return a secret for one use, derived from the token and not revealing it."""
+        """Return a secret for one use (HMAC of the token), which does not reveal the token."""
         return hmac.new(self._token.encode(), use.encode(), hashlib.sha256).hexdigest()
 
     def _refused(self, why: str) -> Response:
@@ -97,14 +97,14 @@ class Guard:
 
 
 def proven(request: Request, field: str) -> bool:
-    """Return whether the hidden field of a form is that of our pages."""
+    """Return whether the hidden CSRF field of a form is that of the app's own pages."""
     return _equal_digest(field, request.state.proof)
 
 
 def _from_here(request: Request) -> bool:
-    """Return whether the request comes from one of our pages, by its headers Origin and Sec-Fetch-Site.
+    """Return whether the request comes from one of the app's pages, by its headers Origin and Sec-Fetch-Site.
 
-    Without scripts, a form's Origin is `null`, because of the page's referrer policy; then Sec-Fetch-Site decides.
+    Without scripts, a form's Origin is `null`, because of the pages' referrer policy; then Sec-Fetch-Site decides.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None and site != "same-origin":

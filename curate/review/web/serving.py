@@ -1,4 +1,4 @@
-"""Serve the review page: host, address and shutdown."""
+"""Server of the review app: host, address, secret and shutdown."""
 
 import ipaddress
 import secrets
@@ -27,10 +27,10 @@ def serve(
     allow_remote: bool = False,
     tell: Callable[[str], None],
 ) -> None:
-    """Serve the page of a sample until it is stopped; `tell` gets the address to open. Port 0 takes any free one.
+    """Serve the review app of a sample until it is stopped; `tell` is called with the address to open.
 
-    MissingExtra without the extra `review`; ConfigError for an address that others could reach, unless it is allowed;
-    UserError if the port is taken.
+    Port 0 is any free port. MissingExtra without the extra `review`; ConfigError for a host that other machines can
+    reach, unless `allow_remote`; UserError if the port is in use.
     """
     with needed("the review page"):
         import uvicorn
@@ -76,16 +76,16 @@ def answers_to(host: str, name: str) -> bool:
 
 
 def address(host: str, port: int, token: str) -> str:
-    """Return the address to open; the page removes the token from it."""
+    """Return the URL to open, with the token, which the app removes from the browser's address by a redirect."""
     number = _number(host)
     name = socket.gethostname() if number and number.is_unspecified else host
     return f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={token}"
 
 
 def kept_token(path: Path) -> str:
-    """Return the secret of a sample's page, made once and readable only by its owner.
+    """Return the secret of a sample's review app, from the file `path`, created once and readable only by its owner.
 
-    It is stored, so that address and sessions survive a restart of the server.
+    It is stored so that address and sessions remain valid after a restart of the server.
     """
     if not path.is_file():
         with replacing(path) as temporary:

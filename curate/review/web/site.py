@@ -1,6 +1,6 @@
-"""The review page: routes, templates, and highlighting of the parts of a passage that the query contains.
+"""Review app: routes, templates, and highlighting of the parts of a passage that also occur in the query.
 
-Chinese has no spaces, so runs of at least two characters are compared; other scripts are compared word by word.
+In Chinese, which has no spaces, these are runs of at least two common characters; in other scripts common words.
 """
 
 import hashlib
@@ -33,16 +33,16 @@ from curate.system.resources import template
 from curate.view import charts
 
 SHORTEST = 2
-"""Minimum characters of a match: single Chinese characters occur in every passage."""
+"""Minimum characters of a Chinese match, since single characters occur in every passage."""
 _DENSE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = re.compile(f"[{_DENSE}]{{{SHORTEST},}}")
 _WORD = re.compile(f"[^\\W_{_DENSE}]+")
 
 
 def pieces(query: str, passage: str) -> list[tuple[str, bool]]:
-    """Return the passage in pieces, each with whether it matches the query; together they are the passage.
+    """Return the passage split into pieces, as (text, whether it matches the query); joined, they are the passage.
 
-    Case and full width do not matter. Matches that touch are one piece.
+    Case and full width are ignored. Adjacent matches are one piece.
     """
     folded, folded_query = _folded(passage), _folded(query)
     query_words = {word for word in _WORD.findall(folded_query) if len(word) >= SHORTEST} - set(_lists()["words"])
@@ -62,7 +62,7 @@ def _folded(text: str) -> str:
 
 
 def _runs(query: str, passage: str) -> Iterator[tuple[int, int]]:
-    """Yield the longest match at every offset of the passage where one begins."""
+    """Yield (start, end) of the longest match at every offset of the passage at which one begins."""
     parted = re.sub("|".join(sorted(_lists()["parting"], key=len, reverse=True)), " ", query)
     source = " ".join(_RUN.findall(parted))
     begins = {source[offset : offset + SHORTEST] for offset in range(len(source) - SHORTEST + 1)}
@@ -85,7 +85,7 @@ def _lists() -> dict[str, list[str]]:
 # Position of an assessor in a sample: rows answered, the next open row, the last answer.
 
 SOURCE = "page"
-"""Source of answers given on the page."""
+"""Value of `Answer.source` for answers given in the review app."""
 
 
 @dataclass(frozen=True)
@@ -133,16 +133,16 @@ class ReadingOrder:
 
     @property
     def last(self) -> Answer | None:
-        """Return the latest answer given on the page, which can be withdrawn."""
+        """Return the latest answer given in the review app, which can be withdrawn; None without one."""
         latest_first = reversed(list(self.said.values()))
         return next((answer for answer in latest_first if answer.answer and answer.source == SOURCE), None)
 
 
 def keys(answers: Sequence[str], taken: str = "UN") -> dict[str, str]:
-    """Return answer -> keyboard key: its own letter or digit if every answer has a free one.
+    """Return answer -> keyboard key: the answer itself if all are single letters or digits that are not `taken`.
 
     Otherwise digits: an answer that is a digit keeps it, the others get the remaining ones of 1 to 9 and 0, in order.
-    Answers beyond the tenth have none.
+    Answers beyond the tenth have no key.
     """
     own_keys = {
         answer: sign for answer in answers if len(sign := plain(answer)) == 1 and sign.isascii() and sign.isalnum()
@@ -163,7 +163,8 @@ def mark(note: str) -> str:
 def noted(typed: str, began: str, stored: str) -> str:
     """Return the note to store: the typed one, or the stored one if this form did not change it.
 
-    So a page opened before a note was added, in another tab or a spreadsheet, does not delete it.
+    `began` is the digest (`mark`) of the note that the form was opened with. A form opened before a note was added, in
+    another tab or a spreadsheet, thus does not delete it.
     """
     text = typed.replace("\r\n", "\n").strip()
     return stored if mark(text) == began else text
@@ -182,7 +183,7 @@ _STATIC = {
 
 
 def site(review: Desk, token: str, known: Callable[[str], bool]) -> Starlette:
-    """Return the application that serves a sample to requests with the token and a `known` host."""
+    """Return the review app of a sample; it only answers requests with the token and a `known` host."""
     pages = Pages(review)
     return Starlette(
         routes=[
@@ -222,11 +223,11 @@ class Pages:
         return self.shown("guide", 200, {"guide": guide.html(self.desk.sample.guide)})
 
     def colours(self, _request: Request) -> Response:
-        """Return a style sheet with the colours of the grades; empty for the five default grades."""
+        """Return a style sheet with the colours of the grades; empty for the default scale of five grades."""
         return Response(charts.styles(self.desk.sample.scale), media_type="text/css")
 
     async def resume(self, request: Request) -> Response:
-        """Redirect to the first row without an answer, or show that there is none; a form withdraws an answer."""
+        """Redirect to the first row without an answer, or show that there is none; a POST withdraws an answer."""
         person = self._person(request)
         if request.method == "POST":
             fields = await _fields(request)
@@ -337,7 +338,7 @@ class Pages:
 
 
 def _renderer(review: Desk) -> Callable[[str, dict[str, Any]], str]:
-    """Return a function from a page's name and values to HTML, in the words of the sample's language."""
+    """Return a function of (name of a page, its values) that returns HTML in the sample's language."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     form = review.sample.form
@@ -366,7 +367,7 @@ def _or_404(index: int | None) -> int:
 
 
 def _address(person: str, row_id: str | None = None, **notices: str) -> str:
-    """Return the address of an assessor's row, or of the page that goes to the next open row."""
+    """Return the path of an assessor's row, or without `row_id` of the redirect to the next open row."""
     query_string = "&".join(f"{name}={quote(answer)}" for name, answer in notices.items() if answer)
     path = f"/by/{quote(person)}" + (f"/{quote(row_id)}" if row_id else "")
     return f"{path}?{query_string}" if query_string else path
@@ -377,7 +378,7 @@ def _see(address: str) -> Response:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form; 403 without the token of a page of this app, 413 if it is too large."""
+    """Return the fields of a form; HTTP error 403 without the app's CSRF field, 413 if the form is too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
