@@ -47,7 +47,16 @@ from tests.support.runs import curate, ran
 from tests.vendor import Call, Fate, Fault, error, refusal, says
 
 LABEL, QUERIES, MASK = (KINDS[name] for name in ("label", "queries", "mask"))
-every_kind = pytest.mark.parametrize("name", KINDS)
+LONG = ("paraphrase", "sts", "gradient")
+"""Kinds that take long to prepare: `make accept` has them in full; `test_requests_stay` holds their requests."""
+
+
+def cases(*names: str) -> list[Any]:
+    """Return kinds as parameters."""
+    return [pytest.param(name, marks=pytest.mark.accept) if name in LONG else name for name in names]
+
+
+every_kind = pytest.mark.parametrize("name", cases(*KINDS))
 both_forms = pytest.mark.parametrize("form", FORMS)
 SPEND = ("--max-cost", "50")
 PAID = ("--batch", *SPEND)
@@ -116,7 +125,7 @@ def test_what_is_asked_by_batches_is_billed_at_half_the_price(name: str, form: s
     assert {purpose for (purpose,) in calls(tmp_path, "purpose")} == {name}
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if name != "mask"])
+@pytest.mark.parametrize("name", cases(*(name for name in KINDS if name != "mask")))
 def test_the_plan_of_batches_has_half_the_price(name: str, tmp_path: Path) -> None:
     """One model is behind an address of the one form, the next behind one of the other."""
     kind = KINDS[name]
@@ -290,7 +299,7 @@ def test_the_names_of_requests_do_not_move(name: str, tmp_path: Path) -> None:
     assert hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16] == DIGESTS[name]
 
 
-@pytest.mark.parametrize("name", ["label", "queries", "sts"])
+@pytest.mark.parametrize("name", cases("label", "queries", "sts"))
 def test_offline_nothing_is_sent_in_batches_either(name: str, tmp_path: Path) -> None:
     """What the ledger lacks stops the command, and the ledger stays as it was."""
     kind = KINDS[name]
@@ -415,8 +424,10 @@ def test_a_model_that_refuses_a_whole_batch_is_not_asked_online(form: str, tmp_p
 
 
 LEFT_OPEN = (
-    *(("judge", "openai"), ("label", "openai"), ("label", "anthropic"), ("queries", "anthropic")),
-    *(("paraphrase", "openai"), ("gradient", "openai"), ("mask", "openai"), ("mask", "anthropic")),
+    *(("judge", "openai"), ("label", "openai"), ("label", "anthropic"), ("mask", "openai"), ("mask", "anthropic")),
+    pytest.param("queries", "anthropic", marks=pytest.mark.accept),
+    pytest.param("paraphrase", "openai", marks=pytest.mark.accept),
+    pytest.param("gradient", "openai", marks=pytest.mark.accept),
 )
 ALONE = ("--set", "label.panel=[a]", "--set", "judge.models=[a]")
 """One model is asked, so that a kill at a look at a batch is none at the making of another one."""
@@ -502,7 +513,7 @@ def test_two_processes_at_one_ledger_pay_for_one(name: str, tmp_path: Path) -> N
 # The cap
 
 
-@pytest.mark.parametrize("name", ["judge", "label", "queries", "sts", "mask"])
+@pytest.mark.parametrize("name", cases("judge", "label", "queries", "sts", "mask"))
 def test_a_cap_that_is_reached_in_the_middle_holds(name: str, tmp_path: Path) -> None:
     """All waves and models have one cap; whoever then allows more pays for the rest alone."""
     kind = KINDS[name]
