@@ -157,10 +157,11 @@ class JudgeOrder(Order[Work]):
             orient="row",
         )
         standing = self.table.standing(self.state, pairs["query_digest"].unique())
-        missing = rating.missing(pairs, standing, self.table.since).group_by("prompt", maintain_order=True)
+        missing = rating.missing(pairs, standing, self.table.since)
+        unrated = missing.group_by("prompt", maintain_order=True).agg("slot")
         return [
-            replace(prompts[position], passages=tuple(prompts[position].passages[slot] for slot in unrated["slot"]))
-            for (position,), unrated in missing
+            replace(prompts[position], passages=tuple(prompts[position].passages[slot] for slot in slots))
+            for position, slots in unrated.iter_rows()
         ]
 
     def tasks(self, prompts: Iterable[Work]) -> Iterator[client.Task]:
