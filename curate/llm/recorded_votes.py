@@ -4,7 +4,6 @@ A request is keyed by its digest, so equal texts, question and model have one an
 last.
 """
 
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +13,7 @@ from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.messages import Reply
 from curate.ledger import Ledger
-from curate.ledger.store import first_of
+from curate.ledger.store import first_of, second_of
 from curate.llm import questions
 from curate.llm.providers import reader
 from curate.llm.questions import Question, Said
@@ -59,21 +58,21 @@ class RecordedAnswers(Generic[Answer]):
     """Key of a request -> its first valid answer, else its last status."""
     last_call: dict[str, str] = field(default_factory=dict)
     """Key of a request -> id of the call in `by_key`."""
-    _until: float = 0.0
-    """Time up to which the ledger has been read, in seconds of the epoch."""
+    _latest: str = ""
+    """Largest id of a call that was read."""
 
     def update(self, read: CallReader[Answer]) -> None:
         """Read what has been written since the last time."""
-        now, since = time.time(), first_of(self._until) if self._until else ""
+        since = first_of(second_of(self._latest) - OVERLAP_S) if self._latest else ""
         for call_id, key, finish, raw, form in self.ledger.generations(
             self.judge_digest, self.rubric_digest, self.replicate, since
         ):
+            self._latest = max(self._latest, call_id)
             if key in self.by_key and self.by_key[key].status not in self.vain:
                 continue
             answer = read(key, finish, raw, form)
             if answer is not None:
                 self.by_key[key], self.last_call[key] = answer, call_id
-        self._until = now - OVERLAP_S
 
     def open(self, key: str, since: str) -> bool:
         """Return whether a request is to be sent: it has no answer, failed, or gave none before the call id `since`."""

@@ -37,7 +37,7 @@ class ParaphrasePrompt(WriterPrompt):
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class WantedParaphrase:
     """A query to paraphrase, and the rules that the last sentence about it broke."""
 
     query_id: str
@@ -45,18 +45,18 @@ class Rewritten:
     broken: tuple[str, ...] = ()
 
 
-class ParaphraseTask(WriterTask[Rewritten]):
+class ParaphraseTask(WriterTask[WantedParaphrase]):
     """Have a model write a paraphrase of a query."""
 
     def __init__(self, prompt: ParaphrasePrompt) -> None:
         super().__init__("paraphrase", prompt)
         self.prompt = prompt
 
-    def request(self, item: Rewritten, thinking_tokens: int) -> Request:
+    def request(self, item: WantedParaphrase, thinking_tokens: int) -> Request:
         """Return the request, with the broken rules in the prompt."""
         return self.prompt.request(item.query, item.broken, thinking_tokens)
 
-    def read(self, _item: Rewritten, reply: Reply) -> Written:
+    def read(self, _item: WantedParaphrase, reply: Reply) -> Written:
         """Return the sentence, of at most `LONGEST` code points on one line."""
         return read(reply, (KEY,), lambda text: is_sentence(text) and len(text) <= LONGEST)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from curate.ask.panel import Panel
 from curate.ask.personal_data import PERSONAL, PersonalData
 from curate.ask.writing import Written
-from curate.commands.paraphrase.prompts import KEY, ParaphrasePrompt, ParaphraseTask, Rewritten
+from curate.commands.paraphrase.prompts import KEY, ParaphrasePrompt, ParaphraseTask, WantedParaphrase
 from curate.retrieval.similarity.leaks import form
 
 MODEL = "model"
@@ -53,14 +53,14 @@ class ParaphraseWriter:
 
     def by_model(self, sources: Mapping[str, str], prompt: ParaphrasePrompt, panel: Panel, again: int) -> None:
         """Have the writer write; after a broken rule, ask up to `again` more times, with the rule in the prompt."""
-        items = {query_id: Rewritten(query_id, text) for query_id, text in sources.items()}
+        items = {query_id: WantedParaphrase(query_id, text) for query_id, text in sources.items()}
         panel.write(ParaphraseTask(prompt), items, again, self._take, self._draft)
 
-    def _draft(self, item: Rewritten) -> None:
+    def _draft(self, item: WantedParaphrase) -> None:
         """Put a placeholder for an unwritten sentence, so that the panel's requests can be planned."""
         self.written[item.query_id] = WrittenSentence(f"{item.query} ?", "open")
 
-    def _take(self, item: Rewritten, answer: Written, attempt: int) -> Rewritten | None:
+    def _take(self, item: WantedParaphrase, answer: Written, attempt: int) -> WantedParaphrase | None:
         """Process a reply; return the query with the broken rule if it is to be asked about again."""
         if answer.status == "failed":
             self.failed += 1

@@ -137,6 +137,8 @@ def test_a_growing_ledger_is_read_once(ledger: Ledger, tmp_path: Path, monkeypat
     monkeypatch.setattr(engine, "AT_ONCE", 2)
     with vendor(lambda _query, _text: "", echo) as server:
         panel(ledger, tmp_path, server).ask(Echo(), TEXTS)
+        asked.clear()
+        panel(ledger, tmp_path, server).ask(Echo(), {name: f"new {text}" for name, text in TEXTS.items()})
     assert asked[0] == ""
     assert len(asked) > 3
     assert all(asked[1:])

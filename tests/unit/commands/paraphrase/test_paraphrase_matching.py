@@ -13,7 +13,7 @@ from curate.commands.paraphrase import RankWindow
 from curate.commands.paraphrase.figures import MatchItem, floors, matched, overlap_alone, paired
 from curate.commands.paraphrase.making import grouped, near_duplicates, sides
 from curate.commands.paraphrase.pairs import CandidatePair, draw
-from curate.commands.paraphrase.prompts import ParaphraseTask, Rewritten, writing
+from curate.commands.paraphrase.prompts import ParaphraseTask, WantedParaphrase, writing
 from curate.core.messages import Reply
 from curate.core.sampling import generator
 from tests.support.small import context
@@ -133,7 +133,7 @@ def test_a_reply_is_one_sentence_under_its_key_and_nothing_else(tmp_path: Path) 
     task = ParaphraseTask(writing(context(tmp_path)))
 
     def said(text: str, finish: Literal["stop", "length", "refusal"] = "stop") -> Written:
-        return task.read(Rewritten("q", "能不能喝酒"), Reply(text, finish, "m", None))
+        return task.read(WantedParaphrase("q", "能不能喝酒"), Reply(text, finish, "m", None))
 
     assert said('{"paraphrase": " 能喝酒吗 "}').texts == {"paraphrase": "能喝酒吗"}
     for text in ("能喝酒吗", '{"paraphrase": ""}', '{"paraphrase": "a\\nb"}', '{"paraphrase": 3}', '{"a": "b"}'):
