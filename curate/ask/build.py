@@ -113,7 +113,7 @@ def _with_encoders(
 
 
 def _unknown_judge(name: str, names: Sequence[str]) -> ConfigError:
-    """Return the error for an unknown judge, with similar names; not `replay` and `similarity`, which need settings."""
+    """Return the error for an unknown judge. It suggests similar names, except judges that need settings."""
     judges = sorted({*names} - {"replay", "similarity"})
     near = difflib.get_close_matches(name, judges, n=3)
     meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""

@@ -31,7 +31,7 @@ Texts = Mapping[str, tuple[str, ...]]
 
 
 class Answered(Protocol):
-    """Result of a reply."""
+    """A reply read as an answer, or the reason why it has none."""
 
     @property
     def status(self) -> str:

@@ -121,9 +121,10 @@ def decide(ratings: pl.DataFrame, panel: Sequence[str], policy: Policy | Consens
 
 
 def asked(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.DataFrame:
-    """Return `votes` with `stopped` (a cascade skipped a judge), and per judge the column of `silence`.
+    """Return the table of `votes` with boolean columns: `stopped`, and per judge the one that `silence` names.
 
-    Without a status column no judge was skipped or abstained.
+    `stopped` is whether a cascade skipped a judge of the pair. Without a column `status` no judge was skipped or
+    abstained.
     """
     if "status" not in ratings.columns:
         ratings = ratings.with_columns(status=pl.lit("rated"))

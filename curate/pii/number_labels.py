@@ -89,7 +89,7 @@ def _variants(character: str) -> str:
 
 @lru_cache(maxsize=8)
 def readings(text: str) -> tuple[str, ...]:
-    """Return the narrowed text and, if it spells digits in Chinese, a copy with digits; offsets are unchanged."""
+    """Return the text after `narrow` and, if it spells digits in Chinese, a copy with digits; offsets are unchanged."""
     plain = narrow(text)
     spoken = _SPOKEN_RUN.sub(lambda run: run[0].translate(_SPOKEN), plain)
     return (plain,) if spoken == plain else (plain, spoken)

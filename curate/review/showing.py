@@ -50,7 +50,7 @@ def columns(run: Path, resolved: Path | None = None) -> list[Column]:
 
 
 def shares(proof: Proof, kappa: Json) -> dict[str, Json]:
-    """Return name -> estimate, from the figures of `proof.prove` or `published.prove`, and the kappa to show."""
+    """Return name -> estimate: those in the result of `proof.prove` or `published.prove`, and `kappa` unchanged."""
     return {
         "agreement": proof["agreement"],
         **{f"{name}{_CONFIRMED}": figure for name, figure in proof["confirmed"].items()},

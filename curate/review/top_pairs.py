@@ -101,7 +101,7 @@ class TopPairs:
 
     @cached_property
     def enough(self) -> int:
-        """Return the sample size from which the intervals for new queries are within `ENOUGH` of their limit.
+        """Return the smallest sample size whose half widths for new queries are at most `ENOUGH` times their limit.
 
         Beyond it, only more queries narrow them.
         """

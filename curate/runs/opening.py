@@ -106,7 +106,7 @@ def opened(
 
 
 def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *, tell: Tell) -> Run:
-    """Return the run as `opened` does; if its source cannot be read, in the language of the settings, with a notice."""
+    """Return the run as `opened` does, or without language detection, with a notice, if the source cannot be read."""
     try:
         return opened(pipeline, folder, assign, tell=tell)
     except (CurateError, OSError):

@@ -17,7 +17,8 @@ _LOCK, _OWNER = ".lock", ".held"
 def locked(folder: Path) -> Iterator[None]:
     """Lock a run folder against other processes within the block; UserError if another process has locked it.
 
-    If the folder is new and remains empty, it is removed again, with the parents that were created for it.
+    The folder is created if necessary; UserError if that is impossible. If it is new and remains empty, it is removed
+    again, with the parents that were created for it.
     """
     from filelock import FileLock, Timeout
 

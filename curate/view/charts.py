@@ -376,7 +376,7 @@ def alone(picture: str, style: str, width: int = 820) -> str:
 
 
 def _dots(middle: float, base: float, members: Sequence[bool]) -> list[str]:
-    """Return a column of dots, filled for members; a line joins the first member to the last."""
+    """Return the SVG of a column with a dot per set: filled for member sets, which one line joins."""
     tops = [base + (index + 0.5) * DOTS for index in range(len(members))]
     filled = [top for top, member in zip(tops, members, strict=True) if member]
     line = [rule(middle, filled[0], middle, filled[-1], "joint")] if filled else []

@@ -81,7 +81,7 @@ class Bench:
 
     @cached_property
     def trial(self) -> gate.ControlTrial | None:
-        """Return the panel with its control pairs; None without any."""
+        """Return the panel with its control pairs; None if assessors graded no pair and `--controls` is not given."""
         path = self.order.positives or self.config.gate.positives
         pairs = (self.people if path else known(self.context.run)).select("query_id", "doc_id", "grade")
         if pairs.is_empty() and not self.order.controls:

@@ -318,7 +318,7 @@ def _decided(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion
 
 
 def _scaled(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion) -> tuple[str, str] | None:
-    """Return (reason, detail) if the scale, its relevance threshold or the choice of the gain changed; else None."""
+    """Return (reason, detail) if scale, relevance threshold or the rule from grades to a gain changed; else None."""
     if before.cut != after.cut:
         return "another scale or cut", f"{before.cut} -> {after.cut}"
     if old.verdict == new.verdict and before.gain != after.gain:

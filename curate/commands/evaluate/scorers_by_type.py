@@ -179,7 +179,7 @@ class ClassificationScorer(_OfTexts):
         return {"queries": [str(index) for index in range(len(labels))], "values": values, "first": []}
 
     def sums(self, values: Values, _reading: str) -> Floats:
-        """Return confusion counts per text, class and draw; macro-F1 is computed from their sums."""
+        """Return a row of `confusions` per text, for all draws; macro-F1 is computed from the sum of the rows."""
         return self._confusions(values, drawn(values, DRAW))
 
     def counted(self, values: Values) -> Mapping[str, float]:

@@ -40,7 +40,8 @@ def gains_of_median_grades(
     """Return query -> document -> gain of the lower median grade, limited by the published label.
 
     If assessors, or a rule other than the median, decided a pair, the median grade may be on the other side of the
-    relevance threshold from the label. Then the gain is the nearest one on the label's side.
+    relevance threshold from the label. Then the gain is the nearest one on the label's side. A positive without grades
+    has the gain of the threshold.
     """
     cut = scale.gain(scale.relevant_from)
     below = max((gain for gain in scale.gains if gain < cut), default=0)

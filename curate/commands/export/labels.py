@@ -73,7 +73,7 @@ def growth(context: Context, judged: pl.DataFrame, positives: pl.DataFrame) -> d
 
 
 def fact(grown: Mapping[str, Any] | None) -> dict[str, Json]:
-    """Return the facts on growth under their key in the stage's facts; {} for a first version."""
+    """Return {"grown": what `growth` returned}, an entry of the stage's facts; {} for a first version."""
     return {} if grown is None else {"grown": dict(grown)}
 
 

@@ -252,7 +252,7 @@ def _write(
 def _facts(
     rows: Mapping[str, Sequence[Mapping[str, object]]], dropped: Mapping[str, mixes.Fates], seed: int
 ) -> dict[str, Any]:
-    """Return counts and figures by kind of gradient."""
+    """Return the numbers of planned, built and dropped pairs, and the shortcuts' figures, by kind of gradient."""
     built = {kind: len({row["pair_id"] for row in kind_rows}) for kind, kind_rows in rows.items()}
     lost = {kind: Counter(fates.dropped.values()) for kind, fates in dropped.items()}
     planned_by_kind = {kind: count + lost[kind].total() for kind, count in built.items()}

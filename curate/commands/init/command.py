@@ -80,7 +80,7 @@ def _terminal() -> bool:
 
 
 def _with_sources(request: "InitRequest") -> "InitRequest":
-    """Return the request with prompted sources; ConfigError with commands to type if not on a terminal."""
+    """Return the request with the sources that the user enters; ConfigError with what to type if not on a terminal."""
     if not _terminal():
         from curate.core.errors import ConfigError
 

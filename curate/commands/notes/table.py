@@ -88,7 +88,10 @@ def named(assignments: Sequence[str]) -> dict[str, str]:
 
 
 def read(path: Path, layout: NotesLayout) -> NotesTable:
-    """Return the texts of a file; DataError, with the line, for repeated ids, unreadable orders or too few texts."""
+    """Return the texts of a file.
+
+    DataError for a repeated id, an invalid cell of the column `order`, or fewer than two texts.
+    """
     if not path.is_file():
         raise DataError(f"{path}: no such file, expected a table of texts; check the path")
     source = opened(path, layout.delimiter, layout.sheet)

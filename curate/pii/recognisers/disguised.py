@@ -44,8 +44,8 @@ _MOST = 2
 def broken(text: str) -> list[Span]:
     """Return telephone numbers broken by a line end, with or without a hyphen or space next to it.
 
-    Numbers that fill their lines count as a table, unless a word for telephone precedes them; so do three or more
-    lines. A number that is complete in its line does not continue in the next.
+    Digits that fill their lines count as a table, not as a number, unless a word for telephone precedes them; digits on
+    more than three lines always do. A number that is complete in its line does not continue in the next.
     """
     narrowed = narrow(text)
     complete = apart(span for recogniser in _NUMBERS for span in recogniser(narrowed))

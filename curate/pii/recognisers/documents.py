@@ -77,8 +77,8 @@ def macao_id(text: str) -> list[Span]:
 def taiwan_id(text: str) -> list[Span]:
     """Return Taiwan identity numbers: a letter and nine digits directly after words such as 身份证字号.
 
-    With the right check digit, a word within 20 characters suffices. It is needed, because codes of specimens look the
-    same and one in ten has a matching check digit.
+    With the right check digit, a word such as 台湾 or 证件 within the 20 characters before suffices. A word is
+    necessary, because codes of specimens look the same and one in ten has a matching check digit.
     """
     near = (match for match in _TAIWAN.finditer(narrow(text)) if _of_taiwan(match))
     return value_spans([*near, *_NAMED_TAIWAN.finditer(narrow(text))], "id_card", "taiwan_id")

@@ -68,7 +68,8 @@ def resident_id(text: str) -> list[Span]:
 def resident_id_15(text: str) -> list[Span]:
     """Return identity numbers of 15 digits: province, place, birthday in the 20th century, serial number.
 
-    They have no check digit, so a number directly after a word for another number, or before a unit, is excluded.
+    They have no check digit, so a number is excluded directly after a word for another kind of number (订单号), or
+    before a unit (元).
     """
     return value_spans((match for match in _OLD.finditer(narrow(text)) if _old(match)), "id_card", "resident_id_15")
 

@@ -139,7 +139,7 @@ class _Checker:
         self.problems.append(SheetProblem(line.number, self.sheet.headers[column], fault, expected, row_id))
 
     def _stranger(self, cell: str) -> tuple[str, str]:
-        """Return the texts found and expected of the problem of a cell that is not the id of a known row."""
+        """Return (found, expected) of the problem in a cell `row_id` that is not the id of a row of the assessor."""
         if not canonical(cell):
             return "no id", "the id that the row was handed out with"
         if fold(cell) in self.theirs:

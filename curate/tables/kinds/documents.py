@@ -132,7 +132,7 @@ def _tables(content: Content, lengths: Lengths) -> Iterator[ExportTable]:
 
 
 def _keyed(pairs: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Return pairs sorted by key, under mteb's names of the key."""
+    """Return the pairs sorted by ids, with the ids in mteb's columns (query-id, corpus-id) and `columns` unchanged."""
     return pairs.sort("query_id", "doc_id").select(**_KEYS, **{name: pl.col(name) for name in columns})
 
 
