@@ -227,4 +227,5 @@ class TaskOrder(AnswerOrder[Answer], Generic[Item, Answer]):
         """Return the answer in a recorded reply."""
         if key not in self.items:
             return None
-        return recorded(self.settings.kind, finish, raw, form, partial(self.task.read, self.items[key]), self.task.none)
+        read_again, parse = reader_of(self.settings.kind), partial(self.task.read, self.items[key])
+        return recorded(read_again, finish, raw, form, parse, self.task.none)

@@ -81,15 +81,23 @@ class RecordedAnswers(Generic[Answer]):
         return self.by_key[key].status in self.vain and self.last_call[key] < since
 
 
+def reader_of(kind: str) -> Callable[[str], Reply | None]:
+    """Return what reads the replies of a kind of provider again; DataError for one that cannot."""
+    read_again = reader(kind)
+    if read_again is None:
+        raise DataError(f"provider {kind!r}: cannot read its replies again; give its class a method `reply(raw)`")
+    return read_again
+
+
 def recorded(
-    kind: str,
+    read_again: Callable[[str], Reply | None],
     finish: str,
     raw: str,
     form: str,
     read: Callable[[Reply], Answer],
     none: Callable[[Missing], Answer],
 ) -> Answer:
-    """Return the answer in a recorded call to a provider of a kind; `none` makes an answer of a status.
+    """Return the answer in a recorded call; `read_again` restores the reply, `none` makes an answer of a status.
 
     A reply that was recorded as unparsed stays unparsed, even if it could be parsed now: labels were made without it.
     """
@@ -97,9 +105,6 @@ def recorded(
         return none("unparsed")
     if finish == "error":
         return none("refused" if form == "refused" else "failed")
-    read_again = reader(kind)
-    if read_again is None:
-        raise DataError(f"provider {kind!r}: cannot read its replies again; give its class a method `reply(raw)`")
     reply = read_again(raw)
     if reply is None:  # the message of a content filter is no reply
         return none("refused" if finish == "refusal" else "unparsed")
@@ -130,11 +135,11 @@ def _answers_of(question: Question, judge: Mapping[str, Any], texts: Texts, ledg
     """Return name -> answer of one judge."""
     thinking = int(judge["thinking_tokens"])
     keys = {name: questions.build(question, *text, thinking_tokens=thinking).digest for name, text in texts.items()}
-    known_keys = set(keys.values())
+    known_keys, read_again = set(keys.values()), reader_of(judge["provider"])
 
     def read(key: str, finish: str, raw: str, form: str) -> Said | None:
         parse = partial(questions.read, question)
-        return recorded(judge["provider"], finish, raw, form, parse, Said) if key in known_keys else None
+        return recorded(read_again, finish, raw, form, parse, Said) if key in known_keys else None
 
     answers = RecordedAnswers[Said](ledger, ledger.current(judge["judge"]), question.digest)
     answers.update(read)
