@@ -22,7 +22,7 @@ from curate.llm.client.accounting import SentRequest
 from curate.llm.providers import identity, reader
 from curate.llm.providers.presets import LanguageModel
 from curate.llm.questions import Question, Said
-from curate.llm.recorded_votes import NONE, Answer, Missing, RecordedAnswers, recorded
+from curate.llm.recorded_votes import NONE, Answer, Missing, RecordedAnswers, reader_of, recorded
 from curate.pipeline.stage import Context
 
 LEAST_BATCH = 100
