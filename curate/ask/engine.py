@@ -139,10 +139,12 @@ def too_few(order: AnyOrder, context: Context) -> str:
 def plan(order: AnyOrder, ledger: Ledger, context: Context) -> CostEstimate:
     """Return the cost estimate of an order's prompts, at the price of batches if they are sent so."""
     account, settings = order.account, order.settings
-    few = too_few(order, context)
-    price = settings.price if few else price_of(settings, context)
+    note = too_few(order, context)
+    price = settings.price if note else price_of(settings, context)
+    if context.consent.batch and not settings.batch:
+        note = "its address offers no batch API; asked online"
     rate = token_rate(ledger, account.judge_digest, account.rubric_digest, settings.tokens_a_han)
-    return replace(estimated((task.request for task in order.tasks(order.work)), price, rate), note=few)
+    return replace(estimated((task.request for task in order.tasks(order.work)), price, rate), note=note)
 
 
 def price_of(settings: LanguageModel, context: Context) -> Price | None:
