@@ -75,13 +75,15 @@ def complain(error: BaseException) -> int:
     Printed are all lines of the message; for an OSError the file and the reason; for an error in the program a
     traceback.
     """
+    import traceback
+
     import typer
 
     from curate.view import answers
 
     found = answers.failure(error)
     if found["code"] == "INTERNAL":
-        _trace(error)
+        traceback.print_exception(error)
     elif show := getattr(error, "show", None):  # of the command line's own errors: with the usage
         show()
     else:
@@ -89,9 +91,3 @@ def complain(error: BaseException) -> int:
             typer.echo(f"curate: {line}", err=True)
     answers.refuse(found)
     return int(found["exit"])
-
-
-def _trace(error: BaseException) -> None:
-    import traceback
-
-    traceback.print_exception(error)

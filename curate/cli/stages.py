@@ -35,7 +35,6 @@ from curate.view.output_mode import reporting
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
-    from curate.commands.export.push import Upload
     from curate.core.config import Json
 
 HELP = {
@@ -253,7 +252,10 @@ def export(
 
         made = folder / "export" / "mteb"
         sent = (hub.planned if dry_run else hub.push)(made, push, private=not public, secrets=_secrets(folder))
-        _uploaded(sent)
+        lines = [f"{size:>12,}  {path}" for path, size in sent.files.items()]
+        sums = f"{'private' if sent.private else 'public'}, {len(sent.files)} files, {sum(sent.files.values()):,} bytes"
+        lines.append(f"sent: {sent.url}, {sums}" if sent.url else f"would send to {sent.repository}: {sums}")
+        output_mode.put({"upload": asdict(sent)}, "\n".join(lines))
 
 
 def _secrets(folder: Path) -> dict[str, str]:
@@ -270,13 +272,6 @@ def _secrets(folder: Path) -> dict[str, str]:
     families: Any = {"judges": head.judges, "encoders": head.encoders, "retrievers": head.retrievers}
     held = {name: os.environ.get(name, "").strip() for name in {*variables(families), "CURATE_PII_KEY"}}
     return {name: value for name, value in held.items() if value}
-
-
-def _uploaded(sent: "Upload") -> None:
-    lines = [f"{size:>12,}  {path}" for path, size in sent.files.items()]
-    whole = f"{'private' if sent.private else 'public'}, {len(sent.files)} files, {sum(sent.files.values()):,} bytes"
-    lines.append(f"sent: {sent.url}, {whole}" if sent.url else f"would send to {sent.repository}: {whole}")
-    output_mode.put({"upload": asdict(sent)}, "\n".join(lines))
 
 
 def _plain(name: str) -> Callable[..., None]:

@@ -15,7 +15,13 @@ def family(model: str, declared: str | None = None) -> str | None:
     """Return the family of a model: declared, else by known spellings in its name or vendor, else its first letters."""
     if declared:
         return next(
-            (name for name, spellings in _spellings_by_family().items() if _plain(declared) in spellings), declared
+            (
+                kin
+                for table in _table().values()
+                for kin, spellings in table.items()
+                if _plain(declared) in (kin, *spellings)
+            ),
+            declared,
         )
     vendor, _, model_name = model.rpartition("/")
     spelled = _spelled(model_name) or _spelled(vendor)
@@ -46,10 +52,6 @@ def _spelled(name: str, tables: Sequence[str] = (LANGUAGES, EMBEDDINGS), *, begi
 
 def _plain(name: str) -> str:
     return _BETWEEN.sub("-", name.strip().lower())
-
-
-def _spellings_by_family() -> Mapping[str, Sequence[str]]:
-    return {kin: (kin, *spellings) for table in _table().values() for kin, spellings in table.items()}
 
 
 @cache

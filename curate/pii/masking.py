@@ -294,22 +294,12 @@ def _id_card(number: int) -> str:
     return f"000000{year}{month:02d}{1 + number % 28:02d}{number // 28 % 10**4:04d}"
 
 
-def _plate(number: int) -> str:
-    letter = "ABCDEFGH"[number // 31 % 8]
-    return f"{_PROVINCES[number % 31]}{letter}I{number // 248 % 10**4:04d}"
-
-
-def _name(number: int) -> str:
-    surname, number = _SURNAMES[number % len(_SURNAMES)], number // len(_SURNAMES)
-    return f"{surname}某{_STEMS[number % 10]}"
-
-
 PSEUDONYMS: dict[str, Callable[[int], str]] = {
     "phone": lambda number: f"12{number % 10**9:09d}",
     "email": lambda number: f"user{number % 10**9:09d}@mail.invalid",
     "id_card": _id_card,
-    "plate": _plate,
-    "name": _name,
+    "plate": lambda number: f"{_PROVINCES[number % 31]}{'ABCDEFGH'[number // 31 % 8]}I{number // 248 % 10**4:04d}",
+    "name": lambda number: f"{_SURNAMES[number % len(_SURNAMES)]}某{_STEMS[number // len(_SURNAMES) % 10]}",
 }
 """Kind -> function from a number to a fictitious value that no recogniser matches.
 

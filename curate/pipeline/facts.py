@@ -187,11 +187,13 @@ def writers(queries: pl.DataFrame, parts: Mapping[str, Any], judges: Mapping[str
     `kin` are the retrievers and judges of its model family: they find a query's source document relevant more often
     than other models do. `parts` is role -> names, `judges` judge -> family or None.
     """
+    # if a judge declares no family (recorded grades), it is the one that its name begins with
+    family_by_judge = {name: family("", str(of)) if of else begins_as(name) for name, of in judges.items()}
     rows: list[dict[str, Json]] = []
     for (source,), written in sorted(marked(queries).group_by("source"), key=lambda group: str(group[0])):
         who = synthetic.writer(source)
         assert who is not None
-        kin = {name for name, of in judges.items() if who.family and _of_judge(name, of) == who.family}
+        kin = {name for name, of in family_by_judge.items() if who.family and of == who.family}
         kin |= {name for name in parts.get("retriever", ()) if who.family and family(name) == who.family}
         rows.append(
             {
@@ -203,11 +205,6 @@ def writers(queries: pl.DataFrame, parts: Mapping[str, Any], judges: Mapping[str
             }
         )
     return rows
-
-
-def _of_judge(name: str, declared: object) -> str | None:
-    """Return the model family of a judge; if none is declared (recorded grades), the one that its name begins with."""
-    return family("", str(declared)) if declared else begins_as(name)
 
 
 # Outcome of a run: exported and dropped queries, and cost.

@@ -1,6 +1,6 @@
 """Statistics of classifiers on resampled texts: macro-F1, and the area under the ROC curve (AUROC)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,9 @@ def auroc(scores: Floats, positive: npt.NDArray[np.bool_], weights: Floats) -> F
     order = np.argsort(scores, kind="stable")
     starts = np.flatnonzero(np.diff(scores[order], prepend=np.nan) != 0)
     right = positive[order]
-    return np.concatenate([_areas(block[:, order], right, starts) for block in _blocks(weights)])
+    size = max(CELLS // weights.shape[1], 1)
+    blocks = (weights[first : first + size] for first in range(0, len(weights), size))
+    return np.concatenate([_areas(block[:, order], right, starts) for block in blocks])
 
 
 def _areas(weights: Floats, right: npt.NDArray[np.bool_], starts: Ints) -> Floats:
@@ -72,8 +74,3 @@ def _areas(weights: Floats, right: npt.NDArray[np.bool_], starts: Ints) -> Float
     negatives = np.add.reduceat(weights * ~right, starts, axis=1)
     below = np.cumsum(negatives, axis=1) - negatives / 2
     return divided((positives * below).sum(axis=1), positives.sum(axis=1) * negatives.sum(axis=1))
-
-
-def _blocks(weights: Floats) -> Iterator[Floats]:
-    size = max(CELLS // weights.shape[1], 1)
-    return (weights[start : start + size] for start in range(0, len(weights), size))

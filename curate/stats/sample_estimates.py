@@ -173,7 +173,8 @@ def kappa(
     raw_kappa = scalar(cohen(Crosstab(table + sample.weighted(represented / drawn).table), scheme, steps))
     if raw_kappa is None:
         return None
-    cells = _smoothed(sample.table, drawn)
+    added_row = sample.table.sum(axis=2, keepdims=True) / sample.table.shape[2] / drawn[:, None, None]
+    cells = (sample.table + added_row) / (drawn + 1)[:, None, None]
     pool = Crosstab(table + np.tensordot(represented, cells, axes=1))
     slope, smooth = cohen_slope(pool, scheme, steps), float(cohen(pool, scheme, steps))
     spread = (cells * slope**2).sum(axis=(1, 2)) - (cells * slope).sum(axis=(1, 2)) ** 2
@@ -236,12 +237,6 @@ def _variance(size: Floats, answered: Floats, spread: Floats) -> float:
     # finite population: 0 where all pairs were answered
     correction = (size - answered) / np.maximum(size - 1, 1)
     return float((size**2 * correction * spread / answered).sum())
-
-
-def _smoothed(table: Floats, drawn: Floats) -> Floats:
-    """Return the cells as shares of a stratum's rows, after adding one row spread evenly over the second code."""
-    added_row = table.sum(axis=2, keepdims=True) / table.shape[2] / drawn[:, None, None]
-    return np.asarray((table + added_row) / (drawn + 1)[:, None, None])
 
 
 def _widened(estimate: Estimate, step: float, least: float, most: float) -> Estimate:

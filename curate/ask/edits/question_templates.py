@@ -6,9 +6,7 @@ show a pipeline, no replacement for assessors or a panel. `rewriting` changes de
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import accumulate
-from re import Pattern
 
 from curate.ask.edits.rewriting import BROADER, KINDS, edits
 from curate.core.config import Section, check, parse_yaml
@@ -41,13 +39,9 @@ class Wording(Section):
     same: tuple[Rewrite, ...]
     intents: tuple[Intent, ...]
 
-    @cached_property
-    def _question(self) -> Pattern[str]:
-        return re.compile(self.question, re.IGNORECASE)
-
     def asks(self, text: str) -> bool:
         """Return whether a text has the form of a question."""
-        return self._question.search(text.strip()) is not None
+        return re.search(self.question, text.strip(), re.IGNORECASE) is not None
 
     def positives(self, pieces: Sequence[str], word: str, seed: int) -> Iterator[tuple[str, str]]:
         """Yield method and text of the pieces joined by `word`: as they are and reworded, in seeded order."""

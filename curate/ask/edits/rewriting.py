@@ -70,7 +70,7 @@ class EditRules(Section):
             matches = re.finditer(pattern, text, re.IGNORECASE)
             match = next((match for match in matches if _free(match.span(), keep)), None)
             if match is not None:
-                yield text[: match.start()] + _cased(match[0], match.expand(by)) + text[match.end() :]
+                yield text[: match.start()] + _cased(match, match.expand(by)) + text[match.end() :]
 
     def other_amounts(self, text: str, keep: Places = ()) -> Iterator[str]:
         """Yield the text once per amount in it, changed to another plausible one."""
@@ -81,7 +81,7 @@ class EditRules(Section):
             for match in () if amount.step and len(matches) > 1 else matches:  # type 1 and type 2 in one text
                 start, end = match.span("number")
                 changed = amount.other(match["number"])
-                if changed and _free((start, end), keep) and text[max(start - 1, 0) : start] not in self._barred:
+                if changed and _free((start, end), keep) and text[max(start - 1, 0) : start] not in {*self.not_before}:
                     yield text[:start] + changed + text[end:]
 
     def other_drugs(self, text: str, keep: Places = ()) -> Iterator[str]:
@@ -100,11 +100,7 @@ class EditRules(Section):
                         "|".join(map(_name_pattern, substitute.split("|"))), text, re.IGNORECASE
                     ):
                         name = substitute.split("|")[0]
-                        yield re.sub(pattern, partial(_substituted, name), text, flags=re.IGNORECASE)
-
-    @property
-    def _barred(self) -> frozenset[str]:
-        return frozenset(self.not_before)
+                        yield re.sub(pattern, partial(_cased, new=name), text, flags=re.IGNORECASE)
 
 
 @cache
@@ -115,12 +111,8 @@ def edit_rules(language: str) -> EditRules | None:
     return None if rules is None else check(EditRules, rules, f"{RULES}: {language}")
 
 
-def _cased(old: str, new: str) -> str:
-    return new[:1].upper() + new[1:] if old[:1].isupper() else new
-
-
-def _substituted(name: str, match: re.Match[str]) -> str:
-    return _cased(match[0], name)
+def _cased(match: re.Match[str], new: str) -> str:
+    return new[:1].upper() + new[1:] if match[0][:1].isupper() else new
 
 
 def _name_pattern(name: str) -> str:

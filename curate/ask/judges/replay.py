@@ -4,7 +4,7 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple, TypeGuard
+from typing import ClassVar, NamedTuple
 
 from curate.core.config import Json, Section
 from curate.core.errors import DataError
@@ -107,7 +107,12 @@ class Replay:
             for number, line in enumerate(lines, start=1):
                 row = _object(line)
                 query_id, doc_ids, reply = row.get("query_id"), row.get("doc_ids"), row.get("reply", 0)
-                if not (isinstance(query_id, str) and _is_texts(doc_ids) and isinstance(reply, str | None)):
+                if not (
+                    isinstance(query_id, str)
+                    and isinstance(doc_ids, list)
+                    and all(isinstance(doc_id, str) for doc_id in doc_ids)
+                    and isinstance(reply, str | None)
+                ):
                     raise DataError(
                         f"{self.path}:{number}: expected a JSON object with query_id (text), doc_ids (a list of texts) "
                         "and reply (text or null); mend or remove the line"
@@ -145,10 +150,6 @@ def _object(line: str) -> dict[str, object]:
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _is_texts(content: object) -> TypeGuard[list[str]]:
-    return isinstance(content, list) and all(isinstance(text, str) for text in content)
 
 
 # Recording of a run's ratings in a file that `replay` judges read: for tests, docs and users without a key.

@@ -35,7 +35,14 @@ Tables = Mapping[str, pl.DataFrame]
 def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[dict[str, Json], list[str]]:
     """Return the facts on shortcuts by kind, and notes; DataError for a share above the limit if `strict` is set."""
     tables = {
-        kind.name: (kind, _tables(kind, benchmark))
+        kind.name: (
+            kind,
+            {
+                table.split: pl.concat(table.frames)
+                for table in kind.content(benchmark).tables
+                if table.config == kind.default
+            },
+        )
         for kind in kinds()
         if kind.table and kind.mteb.type in COLUMNS and kind.present(benchmark)
     }
@@ -65,11 +72,6 @@ def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[di
     if warnings and config.strict:
         raise DataError("\n".join([*warnings, "next: change the task, or set export.shortcuts.strict: false"]))
     return facts, [*notes, *(f"WARNING: {sentence}" for sentence in warnings)]
-
-
-def _tables(kind: BenchmarkKind, benchmark: Benchmark) -> Tables:
-    written = kind.content(benchmark).tables
-    return {table.split: pl.concat(table.frames) for table in written if table.config == kind.default}
 
 
 def _scores(kind: BenchmarkKind, splits: Tables, models: Mapping[str, Encode]) -> ShortcutScores:

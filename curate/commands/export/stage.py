@@ -110,13 +110,6 @@ def _kind_tables(context: Context, removed: frozenset[str]) -> dict[str, pl.Data
     return {name: rows.filter(~is_removed) if "side" in rows else rows for name, rows in tables.items()}
 
 
-def _queries_of(table: pl.DataFrame) -> list[pl.Series]:
-    """Return the query ids in a table of a kind, as a list of at most one column."""
-    if "side" in table:
-        return [table.filter(pl.col("side") == "queries")["item_id"]]
-    return [table["query_id"]] if "query_id" in table else []
-
-
 def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
     """Return the queries with a positive; DataError if there is none."""
     queries = context.queries.join(positives, on="query_id", how="semi", maintain_order="left")
@@ -139,9 +132,13 @@ def _suspicious(context: Context, tables: Sequence[pl.DataFrame], removed: froze
     Accepted texts do not count. UserError for others, unless the settings permit them.
     """
     corpus = pl.scan_parquet(context.folder(FILTERED) / "corpus.parquet").select("doc_id").collect()["doc_id"]
-    residual, queries = (
-        privacy_guard.residual(context),
-        pl.concat([ids for table in tables for ids in _queries_of(table)]),
+    residual = privacy_guard.residual(context)
+    queries = pl.concat(
+        [
+            table.filter(pl.col("side") == "queries")["item_id"] if "side" in table else table["query_id"]
+            for table in tables
+            if "side" in table or "query_id" in table
+        ]
     )
     is_query = (pl.col("table") == "queries") & pl.col("id").is_in(queries.implode())
     is_document = (

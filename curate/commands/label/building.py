@@ -28,14 +28,12 @@ RUNS = {"queries": QUERY_RUN, "corpus": DOCUMENT_RUN}
 def grouped(rows: pl.DataFrame, near: float) -> pl.DataFrame:
     """Return the rows with `group`, the first item of the group, and without `own`."""
     ids = rows["item_id"].to_list()
-    pairs = [*_group_pairs(rows["own"].to_list()), *_similar_pairs(rows, near)]
-    roots = _components(len(ids), pairs)
-    return rows.with_columns(group=pl.Series([ids[root] for root in roots], dtype=pl.String)).drop("own")
-
-
-def _group_pairs(groups: Sequence[str | None]) -> list[tuple[int, int]]:
     first_index: dict[str, int] = {}
-    return [(first_index.setdefault(group, index), index) for index, group in enumerate(groups) if group is not None]
+    own_pairs = (
+        (first_index.setdefault(group, index), index) for index, group in enumerate(rows["own"]) if group is not None
+    )
+    roots = _components(len(ids), [*own_pairs, *_similar_pairs(rows, near)])
+    return rows.with_columns(group=pl.Series([ids[root] for root in roots], dtype=pl.String)).drop("own")
 
 
 def _similar_pairs(rows: pl.DataFrame, near: float) -> list[tuple[int, int]]:
@@ -364,14 +362,10 @@ def _leave_out(texts: LabelledTexts, classes: Mapping[str, Mapping[str, dict[str
         return
     reasons = "; ".join(f"{name!r}: {why['told']}" for name, why in list(texts.left_out.items())[:5])
     alone = "all texts have one label" if remaining else "no text is left"
+    dropped = ", ".join(f"{count:,} x {reason}" for reason, count in texts.reasons.items())
     mask = "set label.leak: mask, which keeps texts that drop leaves out, or " if LEAKING in texts.reasons else ""
     raise DataError(
         f"label: {len(remaining)} of {n_classes:,} classes left, expected two or more ({reasons or alone}); {mask}give "
         "more texts per class, join classes in the file of labels, or lower label.min_texts and label.min_groups"
-        + _dropped_words(texts)
+        + (f"\ntexts that are not there: {dropped}" if dropped else "")
     )
-
-
-def _dropped_words(texts: LabelledTexts) -> str:
-    reasons = [f"{count:,} x {reason}" for reason, count in texts.reasons.items()]
-    return f"\ntexts that are not there: {', '.join(reasons)}" if reasons else ""

@@ -65,7 +65,12 @@ def run(config: Config, context: Context) -> Report:
     files.write_table(context.out, "residual", residual.sort("table", "id", "field", "start"))
     altered = pl.concat([masked[table].altered().select(*records.TABLES["altered"]) for table in sorted(FIELDS)])
     files.write_table(context.out, "altered", altered)
-    classes = [_kept_classes(masked[table]) for table in FIELDS]
+    classes = [
+        masked[table]
+        .classes.filter(~pl.col("id").is_in(list(masked[table].merged)))
+        .select(table=pl.lit(table), id="id", **{"class": "class"})
+        for table in FIELDS
+    ]
     files.write_table(context.out, "classes", pl.concat(classes))
     kinds = dict(spans["kind"].value_counts().sort("kind").iter_rows())
     return _report(masked, kinds, altered, len(residual), spots, decided, odd)
@@ -90,12 +95,6 @@ def _labels(context: Context, masked: Mapping[str, MaskedTable], looker: Masker 
 
 def _settings(config: Config) -> Masking:
     return Masking.model_validate(config.model_dump(include=set(Masking.model_fields)))
-
-
-def _kept_classes(result: MaskedTable) -> pl.DataFrame:
-    """Return the classes of the rows that were not merged."""
-    unmerged = result.classes.filter(~pl.col("id").is_in(list(result.merged)))
-    return unmerged.select(table=pl.lit(result.table), id="id", **{"class": "class"})
 
 
 def _mask(

@@ -64,7 +64,9 @@ class PaperTable:
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(
-            [name for column in self._columns for name in _column_heads(self.heads[column], has_bounds[column])]
+            self.heads[column] + bound
+            for column in self._columns
+            for bound in (("", ", low", ", high") if has_bounds[column] else ("",))
         )
         writer.writerows(
             [field for column in self._columns for field in _values(row[column], has_bounds[column])]
@@ -75,12 +77,6 @@ class PaperTable:
     @property
     def _columns(self) -> range:
         return range(len(self.heads))
-
-
-def _column_heads(head: str, wide: bool) -> Iterator[str]:
-    yield head
-    if wide:
-        yield from (f"{head}, low", f"{head}, high")
 
 
 def _values(cell: Shown, wide: bool) -> Iterator[object]:

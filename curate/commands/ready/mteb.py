@@ -81,6 +81,7 @@ class TaskSource:
         """Return the Python source of the module; metadata fields without a value are left out."""
         task_class = self.front.get("abstask") or {"class": OLD[self.type]}
         module, _, base = str(task_class["class"]).rpartition(".")
+        fields = {**self.front["mteb"], "modalities": ["text"], "eval_splits": ["test"]}
         return (
             environment()
             .from_string(template(TEMPLATE))
@@ -89,15 +90,10 @@ class TaskSource:
                 base=base,
                 name=self.class_name,
                 hub=hub,
-                fields={name: _literal(field_value) for name, field_value in self._fields()},
+                fields={name: _literal(fields[name]) for name in (*rules()["fields"], *fields) if name in fields},
                 attributes=task_class.get("attributes") or {},
             )
         )
-
-    def _fields(self) -> Iterator[tuple[str, Json]]:
-        fields = {**self.front["mteb"], "modalities": ["text"], "eval_splits": ["test"]}
-        yield from ((name, fields.pop(name)) for name in rules()["fields"] if name in fields)
-        yield from fields.items()
 
 
 def _literal(field_value: Json) -> str:

@@ -90,7 +90,7 @@ def spans(text: str) -> UnitSpans:
     """Return the units of a text."""
     unit_spans = [match.span() for match in _unit().finditer(text)]
     offsets = np.array(unit_spans, dtype=np.int64).reshape(-1, 2)
-    return UnitSpans(offsets[:, 0], offsets[:, 1], len(_characters().findall(text)))
+    return UnitSpans(offsets[:, 0], offsets[:, 1], len(re.findall(rf"[{CHARACTERS}]", text)))
 
 
 def per_unit(units: UnitSpans, starts: Ints, ends: Ints) -> Ints:
@@ -159,11 +159,6 @@ def _first_ratios(sums: Mapping[str, Floats], first_tokens: Floats) -> Iterator[
 def _unit() -> re.Pattern[str]:
     word = rf"[^\W{CHARACTERS}]|[{_combining_marks()}]"
     return re.compile(rf"[{CHARACTERS}]|(?:{word})+|[^\w\s{_combining_marks()}]+")
-
-
-@cache
-def _characters() -> re.Pattern[str]:
-    return re.compile(rf"[{CHARACTERS}]")
 
 
 @cache

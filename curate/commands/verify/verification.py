@@ -1,6 +1,6 @@
 """Offline verification of an export: files by the manifest, and labels by recomputing them from the ledger."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -109,7 +109,12 @@ def _compare(result: Verified, body: Mapping[str, Any], votes: Votes, seen: dict
     for name, count in (("queries", written.queries.height), ("corpus", texts.documents)):
         if count != body["rows"][name]:
             result.differences.append(f"{name}: expected {body['rows'][name]:,} texts, found {count:,}")
-    result.differences += _without_texts(texts.pairs)
+    for column, digest, what in (("query_id", "query_digest", "query"), ("doc_id", "passage_digest", "document")):
+        lost = texts.pairs.filter(pl.col(digest).is_null())[column].unique(maintain_order=True).to_list()
+        if lost:
+            result.differences.append(
+                f"{what} ids: {len(lost):,} were judged and have no text, for example {listed(lost)}"
+            )
     _compare_labels(result, written, verdicts, texts, body, votes)
 
 
@@ -210,11 +215,3 @@ def _texts(
 
 def _frame(rows: list[Any], *columns: str) -> pl.DataFrame:
     return pl.DataFrame(rows, dict.fromkeys(columns, pl.String), orient="row")
-
-
-def _without_texts(pairs: pl.DataFrame) -> Iterator[str]:
-    for column, what in (("query_id", "query"), ("doc_id", "document")):
-        digest = "query_digest" if what == "query" else "passage_digest"
-        lost = pairs.filter(pl.col(digest).is_null())[column].unique(maintain_order=True).to_list()
-        if lost:
-            yield f"{what} ids: {len(lost):,} were judged and have no text, for example {listed(lost)}"

@@ -31,14 +31,12 @@ def dotted(text: str) -> list[Span]:
     return [
         Span(match.start(), match.end(), "name", "name_dotted")
         for match in _DOTTED.finditer(text)
-        if _LATIN.search(match[0]) and len(match[0]) > 3 and _person(match, text)
+        if _LATIN.search(match[0])
+        and len(match[0]) > 3
+        and not _INITIALS.fullmatch(match[0])
+        and not _INSTITUTION.match(text, match.end())
+        and text[max(0, match.start() - 1) : match.start()] != "《"
     ]
-
-
-def _person(match: re.Match[str], text: str) -> bool:
-    if _INSTITUTION.match(text, match.end()) or text[max(0, match.start() - 1) : match.start()] == "《":
-        return False
-    return _INITIALS.fullmatch(match[0]) is None
 
 
 def foreign_at(text: str, start: int) -> int | None:

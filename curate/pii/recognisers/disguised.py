@@ -6,7 +6,6 @@ import html
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import partial
 
 from curate.core.records import Span
 from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS, narrow, trigger
@@ -58,14 +57,10 @@ def broken(text: str) -> list[Span]:
     )
 
 
-def _sign(sign: str, _match: re.Match[str]) -> str:
-    return sign
-
-
 def _joined(text: str) -> Iterator[Span]:
     """Yield the numbers found after joining lines, with no separator or with a hyphen between the digits."""
-    for sign in ("", "-"):
-        yield from found(rewrite(text, _JOINT, partial(_sign, sign)), _NUMBERS, "broken")
+    for join in (lambda _: "", lambda _: "-"):
+        yield from found(rewrite(text, _JOINT, join), _NUMBERS, "broken")
     for match in _GROUPS.finditer(text):
         if personal(text, *match.span("value")):
             yield Span(*match.span("value"), "phone", "broken")
