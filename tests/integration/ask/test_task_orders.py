@@ -115,7 +115,7 @@ def test_no_request_outlives_its_call(ledger: Ledger, tmp_path: Path) -> None:
     with vendor(lambda _query, _text: "", counted) as server:
         answers = panel(ledger, tmp_path, server).ask(Counted(), {f"t{n}": f"text {n}" for n in range(300)})
     assert statuses(answers) == ["read"] * 300
-    assert most <= 3 * 8, "what is in flight, what waits for a slot, and what is made ahead"
+    assert most < 100, "of 300: what is in flight, what waits for a slot or is written, and what is made ahead"
 
 
 class _Request(Request):
