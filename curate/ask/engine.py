@@ -1,6 +1,6 @@
 """One engine under everything that is asked: by batches, then online, shared between processes, under one cap.
 
-Its product is a ledger without gaps; whoever asks reads the answers there. What one model is asked is an `Order`: the
+Its product is a ledger without gaps; the caller reads the answers there. What one model is asked is an `Order`: the
 ratings of a judge (`panel_run`), or a task of other kinds (`panel`).
 """
 
@@ -122,11 +122,11 @@ def settle(orders: Sequence[AnyOrder], ledger: Ledger, context: Context) -> floa
 def _waiting(orders: Iterable[AnyOrder], ledger: Ledger, context: Context) -> Iterator[AnyOrder]:
     """Yield the orders with what they send in batches: nothing of a small one, which only collects open batches."""
     for order in orders:
-        if few := too_few(order, context):
-            context.tell(f"{order.label}: {few}")
-        sent = order.of([]) if few else order
-        if sent.work or open_batches(order, ledger):
-            yield sent
+        if why_online := too_few(order, context):
+            context.tell(f"{order.label}: {why_online}")
+        in_batches = order.of([]) if why_online else order
+        if in_batches.work or open_batches(order, ledger):
+            yield in_batches
 
 
 def too_few(order: AnyOrder, context: Context) -> str:
@@ -300,20 +300,16 @@ def _job(share: Share[Any], pace: RateLimit, watch: client.Watch | None) -> clie
     )
 
 
-def limits(settings: LanguageModel, *, mixed_models: bool = False) -> client.RequestLimits:
-    """Return the limits on the requests to a model."""
+def _limits(order: AnyOrder) -> client.RequestLimits:
+    settings = order.settings
     return client.RequestLimits(
         concurrency=settings.concurrency,
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
         price=settings.price,
         tokens_a_han=settings.tokens_a_han,
-        mixed_models=mixed_models,
+        mixed_models=order.mixed_models,
     )
-
-
-def _limits(order: AnyOrder) -> client.RequestLimits:
-    return limits(order.settings, mixed_models=order.mixed_models)
 
 
 # Batches: one process per order, which first collects the batches that other processes left open.

@@ -150,7 +150,7 @@ class Panel:
         """
         answers = self.ask(QuestionTask(question, what), texts)
         return {
-            name: {judge: said.label or said.status for judge, said in by_judge.items()}
+            name: {judge: answer.label or answer.status for judge, answer in by_judge.items()}
             for name, by_judge in answers.items()
         }
 
@@ -184,8 +184,8 @@ class Panel:
     def cost(self) -> Total:
         """Return the amount that the run paid for these models."""
         judges = {model.name: (digest(model.identity), model.settings.price) for model in self._asked()}
-        asked = {name: judge for name, judge in judges.items() if name in self._prompts}
-        return billing.total(billing.bills(self.ledger, self.context, asked), self.context)
+        used_judges = {name: judge for name, judge in judges.items() if name in self._prompts}
+        return billing.total(billing.bills(self.ledger, self.context, used_judges), self.context)
 
     def named(self) -> dict[str, Json]:
         """Return name -> the models that answered, as named in the providers' replies."""
@@ -205,8 +205,9 @@ class Panel:
         for order in orders:
             if order.work:
                 estimate = engine.plan(order, self.ledger, self.context)
-                known = self.plans.get(order.label)
-                self.plans[order.label] = known.plus(estimate) if known else estimate
+                if order.label in self.plans:
+                    estimate = self.plans[order.label].plus(estimate)
+                self.plans[order.label] = estimate
                 self.orders[order.label] = order
 
     def _settle(self, orders: "Sequence[engine.AnyOrder]") -> None:

@@ -316,11 +316,11 @@ class SentenceWriter:
     def by_model(self, tasks: Sequence[RewritingTask], prompt: RewritingPrompt, panel: Panel) -> None:
         """Have the writer write the missing sentences; after a broken rule, ask again, with the rule in the prompt."""
         written = {(sentence.task.query_id, sentence.kind) for sentence in self.draft.sentences}
-        wanted = {
+        items_by_query = {
             task.query_id: WantedSentences(task, {kind: () for kind in KINDS if (task.query_id, kind) not in written})
             for task in tasks
         }
-        items = {query_id: item for query_id, item in wanted.items() if item.broken}
+        items = {query_id: item for query_id, item in items_by_query.items() if item.broken}
         task = SentencesTask(prompt, self.rules.lexer.spelled)
         panel.write(task, items, self.config.again, self._take, self._draft)
 

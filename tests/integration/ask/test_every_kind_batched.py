@@ -1,4 +1,4 @@
-"""Whatever is asked of language models can be asked by batches: for half the price, once, and with the same result."""
+"""Every request to a language model can go through a batch: at half the price, once, with the same result."""
 
 import hashlib
 import importlib
@@ -259,7 +259,7 @@ def test_a_model_whose_batches_are_small_gets_several(tmp_path: Path) -> None:
 
 @every_kind
 def test_batches_ask_what_is_asked_online(name: str, tmp_path: Path) -> None:
-    """Requests have the same digests, tables the same rows, and whoever comes later asks nothing, in either way."""
+    """Requests have the same digests, tables the same rows, and a later run asks nothing, in either way."""
     kind = KINDS[name]
     columns = "request_digest, judge_digest, rubric_digest, replicate, purpose, query_digest, slots, form"
     with desk(kind) as at:
@@ -290,7 +290,7 @@ DIGESTS = {
 
 @every_kind
 def test_the_names_of_requests_do_not_move(name: str, tmp_path: Path) -> None:
-    """Whoever has a ledger of 0.2 would pay for all of it again."""
+    """A changed digest would make users of a 0.2 ledger pay for everything again."""
     kind = KINDS[name]
     with desk(kind) as at:
         prepared(tmp_path, kind, at)
@@ -515,7 +515,7 @@ def test_two_processes_at_one_ledger_pay_for_one(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", cases("judge", "label", "queries", "sts", "mask"))
 def test_a_cap_that_is_reached_in_the_middle_holds(name: str, tmp_path: Path) -> None:
-    """All waves and models have one cap; whoever then allows more pays for the rest alone."""
+    """All waves and models have one cap; a later command with a higher cap pays for the rest alone."""
     kind = KINDS[name]
     with desk(kind) as at:
         prepared(tmp_path / "whole", kind, at)
@@ -571,7 +571,7 @@ def files_left(folder: Path) -> list[str]:
 @both_forms
 @pytest.mark.parametrize("case", ["honest", "chatty", "refused", "holes", "filtered"])
 def test_no_text_of_a_batch_that_finds_names_is_written_down(form: str, case: str, tmp_path: Path) -> None:
-    """Whatever comes back, and whatever cannot be read of it, stays in no file; what was not checked stops the run."""
+    """No file holds a reply or a part of one that cannot be read; a text that was not checked stops the run."""
     odd: dict[str, Callable[[Call], Fault | None]] = {
         "chatty": lambda call: says(f"这里有{call.passages['text']}"),
         "refused": lambda _call: refusal,

@@ -61,10 +61,6 @@ def words(run: Path, names: Mapping[str, str]) -> Path:
     return run
 
 
-def before_gradient(folder: Path) -> Path:
-    return gradient.run.__wrapped__(folder)  # type: ignore[attr-defined, no-any-return]
-
-
 def before_mask(folder: Path) -> Path:
     plain_step(folder / "run", "ingest", {"source": str(beir(folder / "b", mask.QUERIES, mask.CORPUS))})
     (folder / "run/home").mkdir()
@@ -107,7 +103,7 @@ KINDS: Mapping[str, Kind] = {
         71,
         "ad0db41b8fb802c3",
     ),
-    "gradient": Kind(before_gradient, {"faults": "drop", **PANEL}, gradient.agreeable, 30, "8e626f7c0b537a3e"),
+    "gradient": Kind(gradient.prepared, {"faults": "drop", **PANEL}, gradient.agreeable, 30, "8e626f7c0b537a3e"),
     "mask": Kind(before_mask, {"model": "g", "on_failure": "rules"}, mask.finding, 7, "6c9d54efd88699c3"),
 }
 

@@ -184,12 +184,7 @@ def test_what_gave_no_answer_is_asked_once_a_retry(
 def test_a_reply_about_a_text_that_is_gone_is_kept(ledger: Ledger, tmp_path: Path) -> None:
     """A batch of one run is collected by another one with other texts; the model is not given up for it."""
     with vendor(lambda _query, _text: "", echo, batches=Rules(steps=["in_progress"] * 2)) as server:
-        first = panel(ledger, tmp_path, server, batch=True)
-        order, _ = TaskOrder.of_task(Echo(), TEXTS.values(), first.models[0], ledger, first.context)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(judge_batches.JudgeBatches, "_collect", _killed)
-            with pytest.raises(RunFailed, match="killed"):
-                engine.settle([order], ledger, first.context)
+        order = left_open(panel(ledger, tmp_path, server, batch=True))
         [batch] = Batches(ledger).open(order.account.judge_digest, "echo", 0)
         assert len(batch.items) == 6
         others = panel(ledger, tmp_path, server, batch=True).ask(Echo(), {"other": "another text"})
@@ -201,18 +196,23 @@ def test_a_reply_about_a_text_that_is_gone_is_kept(ledger: Ledger, tmp_path: Pat
         assert len(server.calls) == 1
 
 
+def left_open(first: Panel) -> TaskOrder[str, Said]:
+    """Submit a batch, and stop before it is collected."""
+    order, _ = TaskOrder.of_task(Echo(), TEXTS.values(), first.models[0], first.ledger, first.context)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge_batches.JudgeBatches, "_collect", _killed)
+        with pytest.raises(RunFailed, match="killed"):
+            engine.settle([order], first.ledger, first.context)
+    return order
+
+
 async def _killed(_self: Any, *_batch: Any) -> None:
     raise RunFailed("killed")
 
 
 def test_an_open_batch_is_not_asked_online(ledger: Ledger, tmp_path: Path) -> None:
     with vendor(lambda _query, _text: "", echo, batches=Rules(steps=["in_progress"] * 2)) as server:
-        first = panel(ledger, tmp_path, server, batch=True)
-        order, _ = TaskOrder.of_task(Echo(), TEXTS.values(), first.models[0], ledger, first.context)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(judge_batches.JudgeBatches, "_collect", _killed)
-            with pytest.raises(RunFailed, match="killed"):
-                engine.settle([order], ledger, first.context)
+        left_open(panel(ledger, tmp_path, server, batch=True))
         second = panel(ledger, tmp_path, server)
         with pytest.raises(UserError, match=r"still works on 1 batches.*`curate label --batch`"):
             second.permitted("asking", lambda panel: panel.ask(Echo(), TEXTS))

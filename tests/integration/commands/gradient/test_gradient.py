@@ -42,6 +42,10 @@ Behaviour = Callable[[Call], Fault | None]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
+    return prepared(tmp_path)
+
+
+def prepared(tmp_path: Path) -> Path:
     """Return a run folder before the stage: query n has document n, of grade A, and the next one, of grade C."""
     run = pooled(tmp_path / "run", DOCUMENTS, QUERIES)
     dictionary = "term\tsynonym\tkind\tsource\tunseen\n" + "".join(
