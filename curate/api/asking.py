@@ -5,13 +5,14 @@ from pathlib import Path
 
 from curate.api.cost_plan import consenting
 from curate.api.run_view import PathLike
-from curate.api.running import Tell, silent
+from curate.api.running import Tell
 from curate.ask.panel import Panel
 from curate.ask.task import TASKS, AskedModel, Item, LLMTask
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger, default_path
 from curate.llm.recorded_votes import Answer
 from curate.runs import opening
+from curate.runs.command import silent
 from curate.system.run_lock import locked
 
 PURPOSE = "task"

@@ -10,10 +10,11 @@ import polars as pl
 
 from curate.api.cost_plan import consenting
 from curate.api.run_view import PathLike, RunView
-from curate.api.running import Settings, Tell, assignments
+from curate.api.running import Tell
 from curate.core.protocols import PaidProgress, quiet
 from curate.pipeline.folder import newest_when_done
 from curate.runs import opening
+from curate.runs.command import Settings, assigned, assignments, silent
 from curate.system.files import read_json
 from curate.view import html
 
@@ -128,11 +129,11 @@ def audit(
         "ingest.relevant_from": relevant_from,
         "language": language,
     }
-    changes += [*opening.assigned(options), *opening.scored([Path(run_file) for run_file in run_files])]
+    changes += [*assigned(options), *opening.scored([Path(run_file) for run_file in run_files])]
     file = None if pipeline is None else os.fspath(pipeline)
     if source is not None:
         changes, file = opening.of_source("audit", os.fspath(source)) + changes, file or opening.AUDIT
-    notify = tell or _silent
+    notify = tell or silent
     folder = None if run is None else Path(run)
     work = opening.need_audit(opening.opened(file, folder, [*changes, *assignments(settings)], tell=notify))
     work.progress, work.tell, work.consent = progress or quiet, notify, opening.consent(max_cost, yes, batch=batch)
@@ -166,8 +167,4 @@ def evaluate(
     order = evaluating.EvaluationOptions(
         folder, list(models), list(legacy), baselines, device, Path(out) if out else None, floors=floors
     )
-    return EvaluationResult(evaluating.evaluate(order, tell or _silent))
-
-
-def _silent(_line: str) -> None:
-    """Ignore a notice."""
+    return EvaluationResult(evaluating.evaluate(order, tell or silent))

@@ -6,13 +6,15 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path, PurePath
-from typing import IO, Any
+from typing import IO, Any, Generic, TypeVar
 
 import typer
 
+from curate.core.errors import ConfigError
 from curate.view import output_mode
 
 PACKAGE = "curate-ir"
@@ -25,6 +27,27 @@ An error class of another library is never reported as the user's mistake.
 
 Failure = dict[str, str | int]
 """The field `error` of the envelope: `code`, `message`, `exit` (exit code)."""
+
+
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True)
+class Result(Generic[Data]):
+    """What a command found."""
+
+    data: Data
+    """As `--json` prints it, and as the call in Python returns it."""
+    lines: Iterable[str] = ()
+    """The same as text; iterated only if it is printed."""
+    warnings: Sequence[str] = ()
+    """Caveats for the JSON output; the text contains them already."""
+    failed: Exception | None = None
+    """Raised after the answer was given, as of a check that found something."""
+    event: Mapping[str, Any] | None = None
+    """Fields of the last event of `--json-lines`; by default `data`, as the field of this name."""
+    to_stderr: bool = False
+    """Whether the text goes to standard error, since standard output is for a file."""
 
 
 class _Call:
@@ -65,34 +88,24 @@ def notice(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def answer(
-    data: object,
-    lines: Iterable[str],
-    *,
-    as_json: bool,
-    warnings: Iterable[str] = (),
-    failed: BaseException | None = None,
-) -> None:
-    """Print a command's data, in the envelope or as `lines` of text; then raise `failed`, if given.
-
-    `lines` are iterated only if they are printed. `warnings` are for the envelope only; the lines contain them already.
-    """
-    if as_json:
-        _call.warnings += tuple(warnings)
-        _print(data, None if failed is None else failure(failed))
-    elif output_mode.json_lines():
-        output_mode.put({"data": plain(data)}, "")
-    else:
-        typer.echo("\n".join(lines))
-    if failed is not None:
-        raise failed
+def give(result: Result[Any]) -> None:
+    """Print a command's result as text, in the envelope or as the last event; then raise what failed, if anything."""
+    if output_mode.json():
+        _call.warnings += tuple(result.warnings)
+        _print(result.data, None if result.failed is None else failure(result.failed))
+    elif not output_mode.json_lines():
+        text = "\n".join(result.lines)
+        if text:
+            typer.echo(text, err=result.to_stderr)
+    elif result.failed is None:
+        output_mode.emit({"event": "result", **(result.event or {"data": plain(result.data)})})
+    if result.failed is not None:
+        raise result.failed
 
 
-def only_plans(as_json: bool) -> None:
+def only_plans() -> None:
     """Raise ConfigError for --json without --plan; a running stage supports --json-lines instead."""
-    from curate.core.errors import ConfigError
-
-    if as_json:
+    if output_mode.json():
         raise ConfigError("found --json without --plan, expected both; a run itself speaks JSON with --json-lines")
 
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs.options import AsJson, Folder
-from curate.runs.running import run_folder
-from curate.view.answers import answer
+from curate.runs.command import option, setting
+from curate.runs.options import OnRun
+from curate.view.answers import Result
 from curate.view.text import HEURISTIC, as_table, caveats, ranged, too_few
 
 Figures = Mapping[str, Any]
@@ -16,32 +14,33 @@ NAMED = 20
 """Maximum number of unsaturated queries listed; `--json` has all."""
 
 
-def pool(
-    run: Folder = None,
-    run_file: Annotated[
-        list[Path] | None, typer.Option("--run-file", help="A TREC run or mteb's predictions; may be repeated.")
-    ] = None,
-    subset: Annotated[str | None, typer.Option(help="Subset of an mteb file that has several.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of an mteb file that has several.")] = None,
-    below: Annotated[
-        list[Path] | None,
-        typer.Option(help="Graded random pairs from below the pool: query_id, doc_id, grade; may be repeated."),
-    ] = None,
-    depth: Annotated[
-        int | None,
-        typer.Option(min=1, help="Count the top N of each retriever as its own; default: the depth of the pool."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Measure what each retriever alone contributes, what the pool misses, and how far a run file is judged."""
-    from curate.commands.check.pool import PoolOptions, check
-    from curate.view.progress import bars
+class CheckPoolCommand(OnRun):
+    """Measure the pool.
 
-    folder = run_folder(run)
-    options = PoolOptions(run_file or (), subset, split, below or (), depth)
-    with bars() as (progress, _):
-        figures: Figures = check(folder, options, progress)
-    answer(figures, _text(figures, folder), as_json=as_json, warnings=caveats(figures, figures["queries"]))
+    What each retriever alone contributes, what the pool misses, and how far a run file is judged.
+    """
+
+    words = "check pool"
+    examples = ("check pool", "check pool --run runs/demo --run-file system.trec")
+
+    run_file: tuple[Path, ...] = option("A TREC run or mteb's predictions; may be repeated.", (), metavar="FILE")
+    below: tuple[Path, ...] = option(
+        "Graded random pairs from below the pool: query_id, doc_id, grade; may be repeated.", (), metavar="FILE"
+    )
+    depth: int | None = option(
+        "Count the top N of each retriever as its own; default: the depth of the pool.", None, ge=1
+    )
+    subset: str | None = setting("Subset of an mteb file that has several.", None)
+    split: str | None = setting("Split of an mteb file that has several.", None)
+
+    def result(self) -> Result[Any]:
+        """Return the figures of the pool."""
+        from curate.commands.check.pool import PoolOptions, check
+
+        folder = self.folder()
+        options = PoolOptions(self.run_file, self.subset, self.split, self.below, self.depth)
+        figures: Figures = check(folder, options, self.progress)
+        return Result(figures, _text(figures, folder), caveats(figures, figures["queries"]))
 
 
 def _text(figures: Figures, run: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from curate.core.config import Section
+from curate.runs.running import StageCommand
 
 
 class Config(Section):
@@ -14,3 +15,17 @@ class Config(Section):
     pairs_per_query: int = Field(default=20, ge=0, description="pairs of each of them, spread over the verdicts")
     excerpt: int = Field(default=200, ge=1, description="characters of a passage that are shown")
     lengths: int = Field(default=5_000, ge=1, description="queries, and documents, whose tokens are counted, at most")
+
+
+class ReportCommand(StageCommand):
+    """Write the HTML report.
+
+    One file.
+    """
+
+    words = "report"
+    examples = (
+        "report",
+        "report --run runs/demo --set report.language=en",
+    )
+    stage = "report"

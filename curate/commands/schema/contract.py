@@ -36,7 +36,7 @@ Schema = dict[str, Any]
 
 def names() -> list[str]:
     """Return every command whose output has a schema, and `envelope`, the object that contains all outputs; sorted."""
-    return sorted(_files().keys() - {SHARED, MAKING} | stages.KIND_COMMANDS.keys() & set(stages.KNOWN))
+    return sorted(_files().keys() - {SHARED, MAKING} | set(stages.BUILDING))
 
 
 def about(name: str) -> str:
@@ -125,7 +125,7 @@ def _references(node: object) -> Iterator[str]:
 
 
 def _file(name: str) -> dict[str, Any]:
-    path = _files()[MAKING if name in stages.KIND_COMMANDS else name]
+    path = _files()[MAKING if name in stages.BUILDING else name]
     content: dict[str, Any] = safe_yaml.parse(safe_yaml.read(path))
     return content
 

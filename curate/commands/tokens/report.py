@@ -296,7 +296,7 @@ def _notes(collection: dict[str, Any], order: TokenRequest) -> Iterator[str]:
     if collection["texts"] < FEW:
         yield f"{collection['part']}: {collection['texts']} texts, under {FEW}: these intervals are too narrow"
     if collection["texts"] == order.limit:
-        yield f"{collection['part']}: the first {order.limit:,} texts alone (--limit)"
+        yield f"{collection['part']}: the first {order.limit:,} texts alone (limit)"
     for model in collection["models"]:
         if model["how"] == "not told":
             yield f"{collection['part']}: {model['model']} tells how many tokens a text has, and not where they begin"

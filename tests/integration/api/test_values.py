@@ -31,7 +31,7 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Return what `curate agree` prints of the table in a file."""
     monkeypatch.chdir(tmp_path)
     pl.DataFrame(WIDE).write_csv("wide.csv")
-    words = ("agree", "wide.csv", "--order", "S,A,B,C,D", "--positive", "S,A", "--seed", "3", "--json")
+    words = ("agree", "wide.csv", "--order", "S,A,B,C,D", "--positive", "S,A", "--set", "seed=3", "--json")
     found: dict[str, Any] = json.loads(ran(tmp_path, *words).stdout)
     data: dict[str, Any] = found.get("data", found)
     return data
@@ -83,7 +83,7 @@ def test_agreement_of_a_run_is_that_of_the_command(tiny_run: Path) -> None:
     assert any("heuristic" in note for note in mine.notes)
 
 
-@pytest.mark.parametrize("words", [[], ["--placeholders", "en"], ["--mode", "tag"], ["--mode", "pseudonym"]])
+@pytest.mark.parametrize("words", [[], ["--set", "placeholders=en"], ["--mode", "tag"], ["--mode", "pseudonym"]])
 def test_texts_are_masked_as_in_a_file(tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CURATE_PII_KEY", "k" * 32)
     lines = [json.dumps({"text": text}, ensure_ascii=False) for text in RAW]

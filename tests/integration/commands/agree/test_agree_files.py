@@ -287,7 +287,7 @@ def test_what_is_no_table_of_ratings_is_a_sentence(tmp_path: Path, content: byte
 def test_words_for_nothing_are_named(tmp_path: Path) -> None:
     content = "item,a,b\n1,x,NA\n2,y,y\n"
     assert "counted as ratings: NA; --blank NA if they are none" in agree(tmp_path, content).stdout
-    assert "counted as" not in agree(tmp_path, content, "--blank", "NA").stdout
+    assert "counted as" not in agree(tmp_path, content, "--set", "blank=NA").stdout
     assert "counted as different ratings: X, x; write them" in agree(tmp_path, "item,a,b\n1,x,X\n2,y,y\n").stdout
 
 

@@ -67,7 +67,7 @@ def test_places_are_listed_by_reason_with_their_surroundings(work: Path) -> None
 
 
 def test_a_run_goes_on_once_every_place_is_decided(work: Path) -> None:
-    some = curate(work, *CHECK, "--mask", "1", "--accept", "3", "--by", "wang")
+    some = curate(work, *CHECK, "--mask", "1", "--accept", "3", "--set", "by=wang")
     assert "1 places will be masked by the next run, 1 were accepted" in some.stdout
     assert places(work) == [("d00", "to be masked"), ("d00", "open"), ("d01", "accepted"), ("d02", "open")]
     assert again(work).returncode == 2
