@@ -1,5 +1,6 @@
 """Plain-text tables and figures, and caveats on small samples."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,9 +14,9 @@ def too_few(clusters: int, what: str = "queries") -> list[str]:
     return [f"under {FEW} {what}: these intervals are too narrow"] if clusters < FEW else []
 
 
-def caveats(figures: Mapping[str, Any], queries: int | None) -> list[str]:
+def caveats(heuristic: bool, queries: int | None) -> list[str]:
     """Return the caveats on figures; `queries` is the number of resampled queries, None if there is no resampling."""
-    lines = [HEURISTIC] if figures["heuristic"] else []
+    lines = [HEURISTIC] if heuristic else []
     return lines if queries is None else [*lines, *too_few(queries)]
 
 
@@ -23,15 +24,23 @@ def as_table(rows: Sequence[Mapping[str, object]], digits: int = 1) -> str:
     """Return rows with the same columns as an aligned text table; floats with `digits` decimals."""
     names = list(rows[0])
     cells = [names, *[[_cell(row[name], digits) for name in names] for row in rows]]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
+    widths = [max(width(line[column]) for line in cells) for column in range(len(names))]
     lines = [
         "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            f"{cell}{padding}" if column < 2 else f"{padding}{cell}"
+            for column, cell in enumerate(line)
+            for padding in [" " * (widths[column] - width(cell))]
         ).rstrip()
         for line in cells
     ]
     return "\n".join(lines)
+
+
+def width(text: str) -> int:
+    """Return the columns of a terminal that a text takes: two for a Chinese character, none for a combining mark."""
+    return sum(
+        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text
+    )
 
 
 def _cell(content: object, digits: int) -> str:
