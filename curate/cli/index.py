@@ -131,6 +131,7 @@ def entries() -> list[Entry]:
 
 
 def _entry(panel: str, home: str) -> Entry:
+    from curate.core import figures
     from curate.runs.command import described
 
     command = command_class(home)
@@ -146,6 +147,7 @@ def _entry(panel: str, home: str) -> Entry:
         "help": cleandoc(command.__doc__ or ""),
         "examples": list(command.examples),
         "json": command.speaks_json,
+        "answer": figures.described(command.answer()),
         "options": options if "settings" in fields or not settings else [*options, SET],
         "pipeline": "settings" in fields,
         "settings": settings,

@@ -177,9 +177,11 @@ def text_digest(text: str) -> str:
 
 
 def plain(content: object) -> Json:
-    """Return a dataclass, also nested in lists, as JSON values."""
+    """Return a dataclass, also nested in lists and mappings, as JSON values."""
     if is_dataclass(content) and not isinstance(content, type):
         return {field.name: plain(getattr(content, field.name)) for field in fields(content)}
     if isinstance(content, tuple | list):
         return [plain(entry) for entry in content]
+    if isinstance(content, Mapping):
+        return {str(key): plain(entry) for key, entry in content.items()}
     return cast("Json", content)

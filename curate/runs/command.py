@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -132,6 +132,11 @@ class Command(Section):
     def result(self) -> Result[Any]:
         """Run the command."""
         raise NotImplementedError
+
+    @classmethod
+    def answer(cls) -> Any:  # noqa: ANN401 - a type
+        """Return the type of the data: a record, or another type whose JSON Schema is in a file."""
+        return get_args(get_type_hints(cls.result)["return"])[0]
 
     def afterwards(self) -> None:
         """Go on after the answer was printed, as with questions on a terminal; does nothing here."""

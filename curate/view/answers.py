@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path, PurePath
@@ -135,6 +135,8 @@ def codes() -> dict[str, str]:
 
 def plain(content: object) -> Any:  # noqa: ANN401 - any JSON value
     """Return a value in JSON's types: NaN and infinity as None; paths, dates and keys of mappings as text."""
+    if is_dataclass(content) and not isinstance(content, type):
+        content = vars(content)
     if isinstance(content, Mapping):
         return {str(key): plain(entry) for key, entry in content.items()}
     if isinstance(content, list | tuple):

@@ -19,9 +19,9 @@ def too_few(clusters: int, what: str = "queries") -> list[str]:
     return [f"under {FEW} {what}: these intervals are too narrow"] if clusters < FEW else []
 
 
-def caveats(figures: Mapping[str, Any], queries: int | None) -> list[str]:
+def caveats(heuristic: bool, queries: int | None) -> list[str]:
     """Return the caveats on figures; `queries` is the number of resampled queries, None if there is no resampling."""
-    lines = [HEURISTIC] if figures["heuristic"] else []
+    lines = [HEURISTIC] if heuristic else []
     return lines if queries is None else [*lines, *too_few(queries)]
 
 

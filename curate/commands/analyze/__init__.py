@@ -36,7 +36,7 @@ class AnalyzeCommand(OnPipeline, Plannable, AskingModels):
             return self.cost_estimate(analysis.planned(work, options))
         summary: Figures = analysis.analyze(work, options)
         queries = summary["all"]["queries"] if summary["all"] else None
-        return Result(summary, _text(summary), caveats(summary, queries))
+        return Result(summary, _text(summary), caveats(summary["heuristic"], queries))
 
 
 def _text(summary: Figures) -> Iterator[str]:

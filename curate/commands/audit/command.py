@@ -55,7 +55,7 @@ class AuditCommand(OnPipeline, Plannable):
         if estimate := all_stages(self, work, force=self.force):
             return estimate
         figures = read_json(work.folder / "audit" / "audit.json")
-        warnings = [*figures["dependence"]["warnings"], *caveats(figures, figures["queries"])]
+        warnings = [*figures["dependence"]["warnings"], *caveats(figures["heuristic"], figures["queries"])]
         return Result(figures, _lines(figures, work), warnings, event={**written(work, None), "data": figures})
 
 

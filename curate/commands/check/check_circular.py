@@ -33,7 +33,7 @@ class CheckCircularCommand(OnRun):
 
         figures: Figures = check(self.open_run(), CircularityOptions(self.fourth, self.other))
         queries = min((judge["queries"] for judge in figures["judges"]), default=None)
-        warnings = [*figures["warnings"], *caveats(figures, queries)]
+        warnings = [*figures["warnings"], *caveats(figures["heuristic"], queries)]
         return Result(figures, _text(figures, warnings), warnings)
 
 

@@ -13,11 +13,12 @@ from curate.commands.tokens.tokenizers import LENGTHS, ModelTokenizer, Terms, na
 from curate.core import records
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
+from curate.core.figures import Figure
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.pipeline.folder import is_run, table_path
 from curate.runs.outputs import free_place
-from curate.stats.bootstrap import FEW, Figure
+from curate.stats.bootstrap import FEW
 from curate.stats.tally import Floats
 from curate.system.files import write_json, write_text
 from curate.tables.readers import Problem, Table
@@ -278,7 +279,7 @@ def _row(count: _Count, figures: dict[str, Figure], terms: int) -> dict[str, Jso
         "own": count.tokenizer.own,
         "how": count.tokenizer.how,
         "tokens": int(sum(row[2] for row in count.rows)),
-        **{name: figure.shown() for name, figure in figures.items()},
+        **{name: figure.to_json() for name, figure in figures.items()},
         "terms": [
             {
                 "term": term,

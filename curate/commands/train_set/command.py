@@ -58,7 +58,9 @@ class TrainSetCommand(OnPipeline, Plannable):
         if estimate := all_stages(self, work, force=self.force):
             return estimate
         summary = read_json(work.folder / "train_set" / "train_set.json")
-        warnings = caveats(summary, summary["queries"]["before"] if summary["mined"][-1]["pairs"] else None)
+        warnings = caveats(
+            summary["heuristic"], summary["queries"]["before"] if summary["mined"][-1]["pairs"] else None
+        )
         warnings += [UNCHECKED] if summary["leaks"] is None else []
         return Result(summary, _lines(summary, work), warnings, event={**written(work, None), "data": summary})
 

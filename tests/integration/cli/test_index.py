@@ -46,7 +46,7 @@ def printed() -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
                 for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", node.value):
                     yield str(path.relative_to(ROOT)), flag
-    for path in sorted((ROOT / "curate").rglob("words.yaml")):
+    for path in sorted((ROOT / "curate").rglob("*words.yaml")):
         for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", path.read_text(encoding="utf-8")):
             yield str(path.relative_to(ROOT)), flag
 
