@@ -223,6 +223,7 @@ def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) ->
     from curate.commands.review import samples
     from curate.core.errors import ConfigError
     from curate.review import proof, published, showing
+    from curate.view import state
 
     review = _desk(run, sample)
     if review.sample.of_items or review.sample.of_some:
@@ -235,7 +236,7 @@ def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) ->
         )
     figures: dict[str, Any] = proof.prove(review)
     final = published.prove(review.sample.folder.parents[1])
-    lines = [*proof.heading(figures), as_table(list(showing.lines(figures, final)), digits=3)]
+    lines = [state.advice(figures), *proof.heading(figures), as_table(list(showing.lines(figures, final)), digits=3)]
     lines += [showing.note(final)] if final else []
     warnings = [f"alpha: {line}" for line in too_few(figures["alpha"]["queries"])] if figures["alpha"] else []
     answer({**figures, "published": final}, [*lines, *warnings], as_json=as_json, warnings=warnings)
