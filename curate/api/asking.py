@@ -18,6 +18,7 @@ from curate.system.run_lock import locked
 PURPOSE = "task"
 
 
+@consenting()
 def ask_models(
     task: LLMTask[Item, Answer] | str,
     items: Mapping[str, Item],
@@ -46,6 +47,6 @@ def ask_models(
     context = work.beside("pool")
     found: LLMTask[Item, Answer] = TASKS.load(task)() if isinstance(task, str) else task
     asked = [AskedModel.named(context, name, "models", PURPOSE) for name in models]
-    with locked(work.folder), Ledger(context.ledger or default_path(context.home)) as ledger, consenting():
+    with locked(work.folder), Ledger(context.ledger or default_path(context.home)) as ledger:
         panel = Panel(ledger, context, asked, command="the same call with batch=True")
         return panel.permitted("the task", lambda panel: panel.ask(found, items))

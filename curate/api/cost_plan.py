@@ -1,5 +1,6 @@
 """Cost estimates of judging, and the error for spending without consent."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,12 +10,17 @@ from typing import Any, cast
 import polars as pl
 
 from curate.core.config import Json
-from curate.core.errors import BudgetError
+from curate.core.errors import BudgetError, CurateError
 from curate.llm.exchange_rates import shown
+from curate.runs.running import AskingStage
 from curate.view import html
 
-WORDS = {"--max-cost AMOUNT": "max_cost=AMOUNT", "--yes": "yes=True"}
-"""Option of the commands, as in messages -> argument of the API."""
+_OPTION = re.compile(
+    r"(?<![\w-])--(?P<name>[a-z][a-z-]*[a-z]|t)"
+    r"(?:[ =](?P<value>\w+\.[\w.]+=(?:\[[^\]]*\]|[^\s;,]*)|[A-Z\d][^\s;,:]*))?"
+)
+"""An option in a message, with the word behind it if that looks like its value: a setting, a placeholder, a number."""
+_FLAGS = {name for name, field in AskingStage.model_fields.items() if field.annotation is bool}
 
 
 @dataclass(frozen=True)
@@ -75,13 +81,31 @@ class ConsentNeeded(BudgetError):
 
 @contextmanager
 def consenting() -> Iterator[None]:
-    """Turn a BudgetError with a cost estimate into ConsentNeeded; other errors are not changed."""
+    """Name arguments instead of options in errors; turn a BudgetError with a cost estimate into ConsentNeeded."""
     try:
         yield
-    except BudgetError as error:
-        if not error.planned:
-            raise
-        message = str(error)
-        for option, argument in WORDS.items():
-            message = message.replace(option, argument)
-        raise ConsentNeeded(message, CostPlan(error.planned)) from None
+    except CurateError as error:
+        message = in_python(str(error))
+        if isinstance(error, BudgetError) and error.planned:
+            raise ConsentNeeded(message, CostPlan(error.planned)) from None
+        error.args = (message, *error.args[1:])
+        raise
+
+
+def in_python(message: str) -> str:
+    """Return a message with the options of the command line as arguments: `--max-cost AMOUNT` as `max_cost=AMOUNT`.
+
+    Commands to type, which begin with `curate`, stay as they are.
+    """
+    parts = re.split(r"(`[^`]*`|\bcurate [a-z][^;,`\n]*)", message)
+    return "".join(part if number % 2 else _OPTION.sub(_argument, part) for number, part in enumerate(parts))
+
+
+def _argument(option: re.Match[str]) -> str:
+    name, value = option["name"].replace("-", "_"), option["value"]
+    if name == "set":
+        key, _, text = (value or "KEY=VALUE").partition("=")
+        return f"settings={{{key!r}: {text}}}"
+    if name in _FLAGS:
+        return f"{name}=True"
+    return f"{name}={value}" if value else name

@@ -17,6 +17,7 @@ from curate.runs.runner import Run
 Tell = Callable[[str], None]
 
 
+@consenting()
 def run(
     pipeline: PathLike | None = None,
     *,
@@ -57,11 +58,11 @@ def run(
     work.consent = opening.consent(
         max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges
     )
-    with consenting():
-        work.execute(stages, force=force or retry)
+    work.execute(stages, force=force or retry)
     return RunView(work.folder)
 
 
+@consenting()
 def plan(
     pipeline: PathLike | None = None,
     *,
@@ -81,10 +82,10 @@ def plan(
     work = _opened(pipeline, run, changes, progress, tell)
     if "judge" not in work.pipeline.head.stages:
         raise UserError(f"{work.pipeline.head.name}: its stages have no 'judge', so there is nothing to plan")
-    with consenting():
-        return CostPlan(opening.quoted(work))
+    return CostPlan(opening.quoted(work))
 
 
+@consenting()
 def bill(
     pipeline: PathLike,
     *,

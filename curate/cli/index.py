@@ -4,6 +4,7 @@
 """
 
 import json
+from collections.abc import Sequence
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path, PurePath
@@ -163,7 +164,7 @@ def _option(name: str, field: "FieldInfo") -> Entry:
     inner = [part for part in get_args(kind) if part is not type(None)]
     if get_origin(kind) in (UnionType, Union):
         kind, inner = inner[0], list(get_args(inner[0]))
-    many = get_origin(kind) is tuple
+    many = get_origin(kind) in (tuple, Sequence)
     kind = inner[0] if many else kind
     choices = list(get_args(kind)) if get_origin(kind) is Literal else None
     flag = place.get("flag") or f"--{name.replace('_', '-')}"

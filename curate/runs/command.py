@@ -86,9 +86,9 @@ def _assignments(settings: object) -> object:
     return tuple(assignments(settings)) if isinstance(settings, Mapping) else settings
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Names = Annotated[Sequence[str], BeforeValidator(_split)]
 """Names, separated by commas on the command line."""
-Assignments = Annotated[tuple[str, ...], BeforeValidator(_assignments)]
+Assignments = Annotated[Sequence[str], BeforeValidator(_assignments)]
 """Settings that override those of a pipeline: `KEY=VALUE`, or a mapping in Python."""
 
 
@@ -108,11 +108,11 @@ class Command(Section):
     speaks_json: ClassVar[bool] = True
     """Whether `--json` prints an answer."""
 
-    progress: Callable[..., None] = Field(quiet, repr=False)
+    progress: Callable[..., None] = Field(default=quiet, repr=False)
     """Called with label, total, done and money during long steps."""
-    tell: Callable[[str], None] = Field(silent, repr=False)
+    tell: Callable[[str], None] = Field(default=silent, repr=False)
     """Called with news, one line, such as that a stage has ended."""
-    notify: Callable[[str], None] = Field(silent, repr=False)
+    notify: Callable[[str], None] = Field(default=silent, repr=False)
     """Called with notices, one line, such as which run was chosen; by default `tell`."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401

@@ -105,8 +105,13 @@ class Plannable(Spending):
         return Result(rows, [as_table(rows, digits=digits) if rows else "nothing is left to send"])
 
 
-class AskingModels(Spending):
+class LedgerFirst(Spending):
     """A command that asks models about items, some of which the ledger may hold."""
 
-    retry: bool = option("Ask again where a model refused or its answer could not be parsed.", False, group=SPENDING)
     offline: bool = option("Send nothing; take every answer from the ledger.", False, group=SPENDING)
+
+
+class AskingModels(LedgerFirst):
+    """A command that asks models about items, and can ask again about those without an answer."""
+
+    retry: bool = option("Ask again where a model refused or its answer could not be parsed.", False, group=SPENDING)

@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import IO, Any, Generic, TypeVar
 
-import typer
-
 from curate.core.errors import ConfigError
 from curate.view import output_mode
 
@@ -82,14 +80,10 @@ def alone() -> Iterator[None]:
         _call.out = None
 
 
-def notice(line: str) -> None:
-    """Print a line to standard error, and add it to the warnings of the envelope."""
-    _call.warnings += (line,)
-    typer.echo(line, err=True)
-
-
 def give(result: Result[Any]) -> None:
     """Print a command's result as text, in the envelope or as the last event; then raise what failed, if anything."""
+    import typer
+
     if output_mode.json():
         _call.warnings += tuple(result.warnings)
         _print(result.data, None if result.failed is None else failure(result.failed))
@@ -157,7 +151,7 @@ def plain(content: object) -> Any:  # noqa: ANN401 - any JSON value
 def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, typer.Abort):
+    if type(error).__name__ == "Abort":  # of typer, which takes long to import
         return "a question was left without an answer; give the options instead, or answer it in a terminal"
     format_message = getattr(error, "format_message", None)  # of the command line's own errors
     return (format_message() if format_message else str(error)) or type(error).__name__
@@ -189,6 +183,8 @@ def write(text: str) -> None:
 
     A broken pipe is ignored, as of `| head`.
     """
+    import typer
+
     try:
         typer.echo(text.encode("utf-8", "backslashreplace"), file=_call.out)
     except BrokenPipeError:  # else the interpreter tries again at its end, and complains

@@ -56,17 +56,17 @@ class AgreeCommand(OnRun):
         from curate.tables.readers.ratings import Layout
 
         layout = Layout(
-            item=self.item,
-            raters=self.raters,
+            item=tuple(self.item),
+            raters=tuple(self.raters),
             rater=self.rater,
             rating=self.rating,
             truth=self.truth if self.file else None,
             counts=self.counts,
             cluster=self.cluster,
             scale=self.scale,
-            order=self.order,
-            positive=self.positive,
-            blank=self.blank,
+            order=tuple(self.order),
+            positive=tuple(self.positive),
+            blank=tuple(self.blank),
             missing=self.missing,
             delimiter=self.delimiter,
             sheet=self.sheet,

@@ -6,12 +6,12 @@ from typing import Any
 from curate.commands.check.warnings import effective, tables
 from curate.core.errors import CheckFailed
 from curate.runs.command import Names, option, setting
-from curate.runs.options import AskingModels, OnPipeline, Plannable
+from curate.runs.options import LedgerFirst, OnPipeline, Plannable
 from curate.view.answers import Result
 from curate.view.text import as_table, too_few
 
 
-class CheckJudgeCommand(OnPipeline, Plannable, AskingModels):
+class CheckJudgeCommand(OnPipeline, Plannable, LedgerFirst):
     """Measure the judges.
 
     Controls, position bias, repeatability, strictness, shared errors; nothing is sent unasked.

@@ -6,12 +6,12 @@ from typing import Any
 
 from curate.runs import opening
 from curate.runs.command import Names, argument, option, setting
-from curate.runs.options import AskingModels, Plannable
+from curate.runs.options import LedgerFirst, Plannable
 from curate.view.answers import Result
 from curate.view.text import as_table
 
 
-class ExtendCommand(Plannable, AskingModels):
+class ExtendCommand(Plannable, LedgerFirst):
     """Judge new systems' documents.
 
     Documents that later systems rank high and nobody has judged are judged, and the next version of the run is written.

@@ -73,7 +73,7 @@ class InitCommand(Command):
             ",".join(self.models) or None,
             self.file,
             columns=self.column,
-            assign=self.settings,
+            assign=tuple(self.settings),
         )
         has_tables = all(request.said("ingest", key) for key in ("queries", "corpus"))
         if not request.said("ingest", "source") and not has_tables:

@@ -10,6 +10,7 @@ from curate.core.errors import RunFailed
 from curate.runs.command import RUN, argument, option
 from curate.runs.options import OnRun
 from curate.view.answers import Result
+from curate.view.text import as_table
 
 if TYPE_CHECKING:
     from curate.commands.models.trial import ModelTest
@@ -80,10 +81,8 @@ class ModelsTestCommand(ModelsCommand):
 
 def _table(rows: list[dict[str, str | int | float | bool | None]]) -> list[str]:
     names = [name for name in rows[0] if name not in ("source", "note")]
-    cells = [names, *[[_cell(row[name]) for name in names] for row in rows]]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
-    return [*lines, "input and output: price of a million tokens on that date; `--json` has a note on each"]
+    table = as_table([{name: _cell(row[name]) for name in names} for row in rows])
+    return [table, "input and output: price of a million tokens on that date; `--json` has a note on each"]
 
 
 def _cell(entry: str | int | float | bool | None) -> str:

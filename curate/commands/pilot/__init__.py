@@ -6,7 +6,7 @@ from typing import Any
 
 from curate.core.errors import ConfigError
 from curate.runs.command import Names, option, setting
-from curate.runs.options import AskingModels, OnPipeline, Plannable
+from curate.runs.options import LedgerFirst, OnPipeline, Plannable
 from curate.view.answers import Result
 
 
@@ -58,7 +58,7 @@ class PilotExportCommand(OnPipeline):
         return Result(result, [*map(str, files), counts])
 
 
-class PilotReportCommand(OnPipeline, Plannable, AskingModels):
+class PilotReportCommand(OnPipeline, Plannable, LedgerFirst):
     """Propose a panel and a rule.
 
     Candidate judges are asked about the pairs that people graded; rules of one to five judges are compared, and the

@@ -1,16 +1,21 @@
 """`curate status` and `curate show`: states of a run's stages, and its tables; nothing is written."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curate.runs.command import RUN, argument, option
 from curate.runs.options import OnRun
-from curate.view.answers import Result
+from curate.view.answers import Result, plain
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+LONGEST = 60
+"""Characters of a value that `show` prints; `--json` has all."""
 
 
 class StatusCommand(OnRun):
@@ -75,11 +80,15 @@ class ShowCommand(OnRun):
 
 
 def _table(path: Path, count: int, columns: Sequence[Mapping[str, str]], head: "pl.DataFrame") -> Iterator[str]:
-    import polars as pl
-
     yield f"{path}: {count:,} rows"
     yield from (f"  {column['name']}: {column['type']}" for column in columns)
-    with pl.Config(
-        tbl_rows=len(head), tbl_cols=-1, fmt_str_lengths=60, tbl_width_chars=160, tbl_hide_dataframe_shape=True
-    ):
-        yield str(head)
+    if len(head):
+        rows = [{name: _cell(value) for name, value in row.items()} for row in head.to_dicts()]
+        yield f"\n{as_table(rows)}"
+
+
+def _cell(value: object) -> str:
+    """Return a value on one line, a long one cut."""
+    text = "-" if value is None else value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
