@@ -132,7 +132,7 @@ def _type(kind: Any, records: dict[str, type[Record]]) -> Schema:  # noqa: ANN40
         mixed = outer is tuple and inner[1:] != (Ellipsis,)
         return {"type": "array", "items": {} if mixed else _type(inner[0], records)}
     if outer in (dict, Mapping):
-        return {"type": "object", "additionalProperties": _type(inner[1], records)}
+        return {"type": "object"} | ({} if inner[1] is Any else {"additionalProperties": _type(inner[1], records)})
     return {"type": _NUMBERS_AND_TEXTS[outer]} if outer in _NUMBERS_AND_TEXTS else {}
 
 

@@ -28,8 +28,9 @@ class RecordWords(Formatter):
         """Return a row of the table `key`: heading -> text."""
         displays = _displays(records, named)
         return {
-            self.vformat(heading, (), displays): self.vformat(cell if "{" in cell else f"{{{cell}}}", (), displays)
-            for heading, cell in self.words[key].items()
+            self.vformat(heading, (), displays): self.vformat(cell, (), displays)
+            for heading, template in self.words[key].items()
+            for cell in [f"{{{template}}}" if template and "{" not in template else template]
         }
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:  # noqa: ANN401, ARG002

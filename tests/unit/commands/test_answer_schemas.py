@@ -20,7 +20,8 @@ def compared(declared: Any, generated: Any) -> Any:
             if key != "description" or key in declared or not isinstance(entry, str)
         }
     if isinstance(declared, list) and isinstance(generated, list) and len(declared) == len(generated):
-        return [compared(*pair) for pair in zip(declared, generated, strict=True)]
+        texts = all(isinstance(entry, str) for entry in declared)  # names of required properties, in any order
+        return declared if texts and sorted(declared) == sorted(generated) else [*map(compared, declared, generated)]
     return generated
 
 
