@@ -83,7 +83,6 @@ def check(
     return LeaksFigures(
         train_queries=len(train_split.queries),
         test_queries=len(test_split.queries),
-        **rule.model_dump(),
-        **counts(leaks),
+        **rule.model_dump() | counts(leaks),
         nearest=tuple(Leak(**leak) for leak in nearest.select(pl.exclude("removed")).iter_rows(named=True)),
     )

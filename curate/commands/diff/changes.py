@@ -145,12 +145,12 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
         {name: score.value for name, score in zip(names, scores_of_side, strict=True) if score.value is not None}
         for scores_of_side in (figures[:count], figures[count : 2 * count])
     ]
-    tau = figures[-1]
+    tau, ap_correlation = figures[-1], tau_ap(*means) if figures[-1].value is not None else None
     return LabelEffects(
         queries={"both": len(both), "before": len(labels[0]), "after": len(labels[1])},
         systems=tuple(sorted(rows, key=lambda row: (row.rank_after is None, row.rank_after or 0, row.system))),
         tau=tau,
-        tau_ap=None if tau.value is None else round(tau_ap(*means), DIGITS),
+        tau_ap=None if ap_correlation is None else round(ap_correlation, DIGITS),
     )
 
 
