@@ -6,6 +6,7 @@ The type of a field gives the unit (count, number, estimate with an interval, te
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, cast, dataclass_transform, get_args, get_origin
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Schema = dict[str, Any]
-_NUMBERS_AND_TEXTS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_NUMBERS_AND_TEXTS = {str: "string", Path: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 @dataclass(frozen=True)
