@@ -1,6 +1,5 @@
 """Cost estimates of judging, and the error for spending without consent."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,17 +9,10 @@ from typing import Any, cast
 import polars as pl
 
 from curate.core.config import Json
-from curate.core.errors import BudgetError, CurateError
+from curate.core.errors import BudgetError
 from curate.llm.exchange_rates import shown
-from curate.runs.running import AskingStage
+from curate.runs.python_errors import python_errors
 from curate.view import html
-
-_OPTION = re.compile(
-    r"(?<![\w-])--(?P<name>[a-z][a-z-]*[a-z]|t)"
-    r"(?:[ =](?P<value>\w+\.[\w.]+=(?:\[[^\]]*\]|[^\s;,]*)|[A-Z\d][^\s;,:]*))?"
-)
-"""An option in a message, with the word behind it if that looks like its value: a setting, a placeholder, a number."""
-_FLAGS = {name for name, field in AskingStage.model_fields.items() if field.annotation is bool}
 
 
 @dataclass(frozen=True)
@@ -83,29 +75,9 @@ class ConsentNeeded(BudgetError):
 def consenting() -> Iterator[None]:
     """Name arguments instead of options in errors; turn a BudgetError with a cost estimate into ConsentNeeded."""
     try:
-        yield
-    except CurateError as error:
-        message = in_python(str(error))
-        if isinstance(error, BudgetError) and error.planned:
-            raise ConsentNeeded(message, CostPlan(error.planned)) from None
-        error.args = (message, *error.args[1:])
-        raise
-
-
-def in_python(message: str) -> str:
-    """Return a message with the options of the command line as arguments: `--max-cost AMOUNT` as `max_cost=AMOUNT`.
-
-    Commands to type, which begin with `curate`, stay as they are.
-    """
-    parts = re.split(r"(`[^`]*`|\bcurate [a-z][^;,`\n]*)", message)
-    return "".join(part if number % 2 else _OPTION.sub(_argument, part) for number, part in enumerate(parts))
-
-
-def _argument(option: re.Match[str]) -> str:
-    name, value = option["name"].replace("-", "_"), option["value"]
-    if name == "set":
-        key, _, text = (value or "KEY=VALUE").partition("=")
-        return f"settings={{{key!r}: {text}}}"
-    if name in _FLAGS:
-        return f"{name}=True"
-    return f"{name}={value}" if value else name
+        with python_errors():
+            yield
+    except BudgetError as error:
+        if not error.planned:
+            raise
+        raise ConsentNeeded(str(error), CostPlan(error.planned)) from None

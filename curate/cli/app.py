@@ -35,12 +35,12 @@ class IndexedCommand(TyperCommand):
         for word in args if not ctx.resilient_parsing else ():
             flag = word.partition("=")[0]
             if successor := self.entry["removed"].get(flag):
-                ctx.fail(f"No such option: {flag}; type {successor}")
+                ctx.fail(f"{flag} is a setting: type {successor}")
         return super().parse_args(ctx, args)
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002
         """Write examples, arguments, and options under their headings."""
-        write_options(self.entry, self.get_params(ctx), ctx, formatter)
+        write_options(self.entry, formatter)
 
 
 class Group(TyperGroup):
@@ -87,7 +87,7 @@ class Group(TyperGroup):
             with formatter.section("Options"):
                 formatter.write_dl(records)
         else:
-            write_options(own, self.get_params(ctx), ctx, formatter)
+            write_options(own, formatter)
         width = max(map(len, self.entries))
         panels: dict[str, list[tuple[str, str]]] = {}
         for name, entry in self.entries.items():
@@ -121,19 +121,16 @@ class Group(TyperGroup):
             raise Stopped("\n".join(getattr(error, "__notes__", [STOPPED]))) from error
 
 
-def write_options(entry: Entry, parameters: list[Any], ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+def write_options(entry: Entry, formatter: Any) -> None:  # noqa: ANN401
     """Write the part of a command's help below its description."""
     if entry["examples"]:
         with formatter.section("Examples"):
             formatter.write("".join(f"  curate {example}\n" for example in entry["examples"]))
-    groups = {option["name"]: option.get("group", "Options") for option in entry["options"]}
-    arguments = [(_metavar(option), option["help"]) for option in entry["options"] if option["as"] == "argument"]
-    records: dict[str, list[tuple[str, str]]] = {"Arguments": arguments, "Options": []}
-    for parameter in parameters:
-        record = parameter.get_help_record(ctx)
-        if parameter.param_type_name == "option" and record:
-            records.setdefault(groups.get(parameter.name, "Output"), []).append(record)
-    records["Output"] = [*(OUTPUT if entry["json"] else OUTPUT[1:]), *records.pop("Output", [])]
+    records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+    for option in entry["options"]:
+        heading = "Arguments" if option["as"] == "argument" else option.get("group", "Options")
+        records.setdefault(heading, []).append(_record(option))
+    records["Output"] = [*(OUTPUT if entry["json"] else OUTPUT[1:]), ("-h, --help", "Show this message and exit.")]
     for heading, rows in records.items():
         if rows:
             with formatter.section(heading):
@@ -141,6 +138,20 @@ def write_options(entry: Entry, parameters: list[Any], ctx: Any, formatter: Any)
     if entry["settings"]:
         with formatter.section("Settings, by --set NAME=VALUE"):
             formatter.write_text(", ".join(entry["settings"].values()))
+
+
+def _record(option: Entry) -> tuple[str, str]:
+    """Return how an option or argument is typed, and what it is, with default and bounds."""
+    name = _metavar(option) or ""
+    if option["as"] == "option":
+        choices = "|".join(option.get("choices", ()))
+        name = f"{option['flag'].replace(',', ', ').replace('/', ' / ')} {name or choices}".rstrip()
+    low, high = option.get("ge"), option.get("le")
+    notes = [f"default: {option['default']}"] if option.get("default") not in (None, True, False) else []
+    if low is not None:
+        notes.append(f"{low:g} or more" if high is None else f"{low:g} to {high:g}")
+    notes += ["required"] if option["as"] == "option" and "required" in option else []
+    return name, f"{option['help']}  [{'; '.join(notes)}]" if notes else option["help"]
 
 
 def _metavar(option: Entry) -> Any:  # noqa: ANN401 - of the index

@@ -68,7 +68,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "extend:ExtendCommand",
         "diff:DiffCommand",
     ),
-    "Evaluate and train": (
+    "Evaluate & train": (
         "evaluate.command:EvaluateCommand",
         "train_set.command:TrainSetCommand",
         "train.command:TrainCommand",

@@ -55,6 +55,11 @@ class CheckedRow:
         return None if self.relevant is None else not self.relevant
 
     @property
+    def read_twice(self) -> bool:
+        """Return whether two assessors graded the row; an adjudicated grade does not count."""
+        return len(self.said.keys() - {ADJUDICATED}) > 1
+
+    @property
     def confirmed(self) -> bool | None:
         """Return whether the final grade agrees with the panel on relevance; None without a relevance threshold.
 

@@ -97,7 +97,7 @@ class SampleOptions:
         if not 0 <= self.overlap <= 1 or (self.overlap and len(self.assessors) < 2):
             raise ConfigError(f"--overlap: expected 0 to 1 and two assessors or more, found {self.overlap}")
         if self.controls is not None and self.controls < 0:
-            raise ConfigError(f"controls: expected 0 or more, found {self.controls}")
+            raise ConfigError(f"--controls: expected 0 or more, found {self.controls}")
 
     def _check_aims(self) -> None:
         """Raise ConfigError for a target or a margin that is invalid or does not fit `of`."""
@@ -119,7 +119,7 @@ class SampleOptions:
 
     def _check_items(self) -> None:
         """Raise ConfigError for options that need judged pairs: a sample of items only estimates precision."""
-        options = {"controls": self.controls is not None, "known": self.known is not None}
+        options = {"--controls": self.controls is not None, "known": self.known is not None}
         if odd := next((option for option, is_set in options.items() if is_set), None):
             raise ConfigError(
                 f"{odd}: pairs of query and document are planted, but --of {self.of} has none; leave it out"
@@ -197,7 +197,7 @@ def frozen(
     strangers = _random_controls(run, count, order.seed, scale.labels[-1])
     if order.controls is not None and len(strangers) < order.controls:
         raise ConfigError(
-            f"controls: found {len(strangers)} pairs with a document of no pool, expected {count}; ask for fewer"
+            f"--controls: found {len(strangers)} pairs with a document of no pool, expected {count}; ask for fewer"
         )
     controls = pl.concat([strangers, known(order.known, scale)])
     controls = controls.unique(

@@ -56,14 +56,18 @@ def lead(
 def _of_people(run: Path, judged: int) -> dict[str, Json]:
     """Return the figures from assessors' answers; None, and 0 rows read, if no sample of all pairs has an answer."""
     proofs: list[Any] = [prove(review) for review in relevance_desks(run)]
-    fitting = [proof for proof in proofs if proof["pairs"] == judged and proof["agreement"]]
+    drawn = [proof for proof in proofs if proof["pairs"] == judged]
+    fitting = [proof for proof in drawn if proof["agreement"]]
     if not fitting:
-        return {"sample": None, "read": 0, "people": None, **dict.fromkeys(_FROM_PEOPLE)}
+        unread = {"sample": None, "read": 0, "twice": 0, "people": None, "drawn": bool(drawn)}
+        return {**unread, **dict.fromkeys(_FROM_PEOPLE)}
     best = max(fitting, key=lambda proof: proof["read"])
     between = [kappas["cut"] for kappas in best["kappa"]["people"].values() if kappas["cut"]]
     return {
         "sample": best["sample"],
         "read": best["read"],
+        "twice": best["twice"],
+        "drawn": True,
         "people": max(between, key=lambda kappa: kappa["answered"], default=None),
         "kappa": best["kappa"]["panel"],
         "precision": best["confirmed"]["relevant"],

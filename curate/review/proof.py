@@ -25,7 +25,7 @@ def prove(review: Desk) -> dict[str, Json]:
     undecided verdict, the share of its pairs that assessors call relevant. `recall`: share of all relevant pairs of the
     pool with the verdict `relevant`. `negative_recall`: the same for pairs that are not relevant. `held`: share of all
     relevant pairs that are contested. The last two are None if no stratum has that verdict. `plain`: unweighted
-    agreement on the read rows with a decided verdict.
+    agreement on the read rows with a decided verdict. `twice`: number of rows that two assessors read.
     """
     rows, scale = checked(review), review.sample.scale
     sizes = {stratum.name: stratum.size for stratum in review.sample.design.strata}
@@ -47,6 +47,7 @@ def prove(review: Desk) -> dict[str, Json]:
         "sample": review.sample.design.name,
         "rows": len(rows),
         "read": len(read),
+        "twice": sum(row.read_twice for row in rows),
         "pairs": sum(sizes.values()),
         "agreement": figure(sample_estimates.share(parts(DECIDED, "confirmed"))),
         "confirmed": {name: figure(sample_estimates.share(parts([name], "confirmed"))) for name in DECIDED},

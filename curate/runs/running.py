@@ -37,13 +37,15 @@ class AskingStage(StageCommand, Plannable, AskingModels):
     """A command that runs one stage, which asks models."""
 
     speaks_json: ClassVar[bool] = True
+    cost_digits: ClassVar[int] = 4
+    """Decimals of the printed costs."""
 
     def result(self) -> Result[Any]:
         """Run the stage; with `plan`, return what it would ask and what that would cost."""
         work = self.open_run()
         work.consent = self.consent()
         if self.plan:
-            return self.cost_estimate(self.planned_calls(work))
+            return self.cost_estimate(self.planned_calls(work), self.cost_digits)
         only_plans()
         return self.run_stage(work, force=self.retry)
 

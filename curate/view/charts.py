@@ -12,7 +12,9 @@ from itertools import pairwise
 from typing import Any
 from unicodedata import east_asian_width
 
+from curate.core.figures import Figure
 from curate.core.scale import FIVE, Scale
+from curate.stats.distribution import Bin
 
 FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
 ROW, BAR = 50, 22
@@ -33,9 +35,8 @@ def bar(start: float, width: float, top: float, style: str, hint: str, *, height
 
 
 def dot(middle: float, top: float, style: str, hint: str) -> str:
-    """Return a dot; with a tooltip unless `hint` is empty."""
-    title = f"<title>{escape(hint)}</title>" if hint else ""
-    return f'<circle class="{style}" cx="{percent(middle)}" cy="{top:g}" r="5">{title}</circle>'
+    """Return a dot with a tooltip."""
+    return f'<circle class="{style}" cx="{percent(middle)}" cy="{top:g}" r="5"><title>{escape(hint)}</title></circle>'
 
 
 def rule(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
@@ -156,8 +157,7 @@ def _mixed(first: _Colour, last: _Colour, share: float) -> str:
 def fitted(words: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
     """Return the words of a language with {grades}, {low} and {below} filled in for an ordinal scale.
 
-    `grades` maps each label to itself; `grades_note` names the relevant ones, and `agreement_note` the gains if they
-    are not equally spaced.
+    `grades` maps each label to itself; `agreement_note` names the gains if they are not equally spaced.
     """
     above = len(scale.positives)
     placeholders = {
@@ -168,12 +168,6 @@ def fitted(words: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
     texts = {f"{{{name}}}": text for name, text in placeholders.items()}
     filled: dict[str, Any] = {key: _filled(text_or_table, texts) for key, text_or_table in words.items()}
     filled["grades"] = {**{label: label for label in scale.labels}, **words["grades"]}
-    filled["grades_note"] = words["grades_note"].format(
-        relevant=_listed(scale.labels[:above], words),
-        others=_listed(scale.labels[above:], words),
-        counts=words["counts"][above > 1],
-        does=words["does"][len(scale.labels) - above > 1],
-    )
     if len({one - two for one, two in pairwise(scale.gains)}) > 1:
         gains = words["gains_note"].format(gains=words["comma"].join(map(str, scale.gains)))
         filled["agreement_note"] += f"{words['gap']}{gains}"
@@ -191,12 +185,6 @@ def _filled(content: object, texts: Mapping[str, str]) -> object:
     return [_filled(entry, texts) for entry in content] if isinstance(content, list) else content
 
 
-def _listed(labels: Sequence[str], words: Mapping[str, Any]) -> str:
-    """Return labels as an enumeration: S and A, or B, C and D."""
-    head = words["comma"].join(labels[:-1])
-    return f"{head}{words['and']}{labels[-1]}" if head else labels[-1]
-
-
 # Charts as strings of inline SVG: no script, no file, and text that stays readable at any width.
 
 PLOT = 150
@@ -206,118 +194,61 @@ SQUARE = 300
 LETTER = 0.0088
 """Maximum width of a half-width letter as a share of a page of 820 pixels."""
 MARGIN = 20
-DOTS, LINE = 28, 19
-"""Height in pixels of a row of dots, and of a line of figures."""
-INSIDE = 0.09
-"""Minimum width (share of the page) of a bar with a number in it; on a phone, less has no room for one."""
 
 
-def funnel(title: str, steps: Sequence[tuple[str, int]]) -> str:
-    """Return one bar per step, as wide as its share of the largest step."""
-    largest = max((count for _, count in steps), default=0)
+def histogram(title: str, bins: Sequence[Bin], axis: str) -> str:
+    """Return a chart of upright bars, one per bin: counts above, the lower ends of the bins and `axis` below."""
+    largest, wide = max((value_bin.count for value_bin in bins), default=0), 1 / max(len(bins), 1)
+    labels = [f"≥{value_bin.low:,}" if value_bin.high is None else f"{value_bin.low:,}" for value_bin in bins]
+    every = 1 if all(len(label) <= 4 for label in labels) else 2
     marks = []
-    for index, (label, count) in enumerate(steps):
-        top, share = index * ROW, share_of(count, largest)
-        marks.append(heading(label, f"{count:,}", top))
-        marks.append(bar(0, share, top + 20, "bar", f"{label}: {count:,} ({percent(share)})"))
-    return svg(title, len(steps) * ROW, marks)
-
-
-def stacked(
-    title: str, rows: Sequence[tuple[str, Mapping[str, int]]], kinds: Mapping[str, str], names: Mapping[str, str]
-) -> str:
-    """Return one stacked bar of full width per row, split by the shares of its counts.
-
-    `kinds` maps the keys of the counts, in order, to CSS classes; `names` maps them to labels.
-    """
-    marks = []
-    for index, (label, counts) in enumerate(rows):
-        top, total, start = index * ROW, sum(counts.values()), 0.0
-        marks.append(heading(label, f"{total:,}", top))
-        for kind, style in kinds.items():
-            share = share_of(counts.get(kind, 0), total)
-            hint = f"{label}, {names.get(kind, kind)}: {counts.get(kind, 0):,} ({percent(share)})"
-            if share:
-                marks.append(bar(start, share, top + 20, style, hint))
-            if share >= INSIDE:
-                marks.append(letters(start + share / 2, top + 36, f"{counts[kind]:,}", f"on {style}", "middle"))
-            start += share
-    return svg(title, len(rows) * ROW, marks)
-
-
-def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> str:
-    """Return a chart of upright bars, one per (short label, full label, count): counts above, `axis` below."""
-    largest, wide = max((count for _, _, count in bars), default=0), 1 / max(len(bars), 1)
-    every = 1 if all(len(label) <= 4 for label, _, _ in bars) else 2
-    marks = []
-    for index, (label, full, count) in enumerate(bars):
-        height = round(PLOT * share_of(count, largest), 1)
-        middle = (index + 0.5) * wide
-        marks.append(bar(index * wide, wide * 0.94, 18 + PLOT - height, "bar", f"{full}: {count:,}", height=height))
-        marks.append(
-            letters(middle - 0.03 * wide, 12 + PLOT - height, f"{count:,}" if count else "", "number", "middle")
-        )
+    for index, (label, value_bin) in enumerate(zip(labels, bins, strict=True)):
+        full = label if value_bin.high in (None, value_bin.low) else f"{label}–{value_bin.high:,}"
+        height = round(PLOT * share_of(value_bin.count, largest), 1)
+        middle, count = (index + 0.47) * wide, f"{value_bin.count:,}"
+        marks.append(bar(index * wide, wide * 0.94, 18 + PLOT - height, "bar", f"{full}: {count}", height=height))
+        marks.append(letters(middle, 12 + PLOT - height, count if value_bin.count else "", "number", "middle"))
         if index % every == 0:
-            marks.append(letters(middle - 0.03 * wide, PLOT + 36, label, "number", "middle"))
+            marks.append(letters(middle, PLOT + 36, label, "number", "middle"))
     base = rule(0, PLOT + 18.5, 1, PLOT + 18.5, "axis")
     return svg(title, PLOT + 62, [*marks, base, letters(0.5, PLOT + 56, axis, "label", "middle")])
 
 
-def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Sequence[str], int]]) -> str:
-    """Return an UpSet plot: one vertical bar per group, and below it a dot for each set of the group.
+@dataclass(frozen=True)
+class ForestRow:
+    """A row of a forest plot: a score with its interval, and its text on the right."""
 
-    `sets` are (name, size), one row each. `groups` are (names of sets, number of members in exactly these sets).
-    """
-    names_width = 0.3
-    wide = (1 - names_width) / max(len(groups), 1)
-    most, largest = max((count for _, count in groups), default=0), max((size for _, size in sets), default=0)
-    marks, base = [], PLOT + 26
-    for index, (name, size) in enumerate(sets):
-        top = base + index * DOTS
-        marks.append(bar(0, 1, top, "band" if index % 2 else "band odd", f"{name}: {size:,}", height=DOTS))
-        marks.append(
-            bar(0, (names_width - 0.03) * share_of(size, largest), top + DOTS - 8, "bar", f"{name}: {size:,}", height=4)
-        )
-        marks.append(letters(0.005, top + 17, short(name), "label", "start", hint=name))
-        marks.append(letters(names_width - 0.03, top + 17, f"{size:,}", "number", "end"))
-    for index, (members, count) in enumerate(groups):
-        middle, height = names_width + (index + 0.5) * wide, round(PLOT * share_of(count, most), 1)
-        hint = f"{' + '.join(members)}: {count:,}"
-        marks.append(bar(middle - 0.35 * wide, 0.7 * wide, 18 + PLOT - height, "bar", hint, height=height))
-        marks.append(letters(middle, 12 + PLOT - height, f"{count:,}", "number", "middle"))
-        marks += _dots(middle, base, [name in members for name, _ in sets])
-    return svg(title, base + len(sets) * DOTS, marks)
+    label: str
+    score: Figure
+    text: str
+    hollow: bool = False
+    """Whether its dot is drawn hollow: the score is biased."""
+    tied: bool = False
+    """Whether its row is shaded: the score is not significantly below the best."""
 
 
-def forest(
-    title: str, rows: Sequence[tuple[str, Sequence[tuple[str, float | None, Sequence[float] | None, str]]]]
-) -> str:
-    """Return a forest plot: figures with intervals on a common scale, from 0 or the lowest negative figure, to 1.
-
-    A row is a label with its entries (name, figure, interval, text on the right); no figure is drawn if it is None.
-    """
-    every = [entry for _, entries in rows for entry in entries]
-    low = min([0.0, *(min([figure, *(bounds or ())]) for _, figure, bounds, _ in every if figure is not None)])
-    wide, top, marks = 0.6, 0, list[str]()
-
-    def at(figure: float) -> float:
-        return wide * (0.02 + 0.96 * (figure - low) / (1 - low))
-
-    height = sum(LINE * (1 + len(entries)) + 4 for _, entries in rows)
-    for tick in [0.0, 0.5, 1.0] if low > -0.25 else [low, 0.0, 1.0]:
-        marks.append(rule(at(tick), 0, at(tick), height, "axis"))
-        marks.append(letters(at(tick), height + 16, f"{tick:.3g}", "number", "middle"))
-    for label, entries in rows:
-        marks.append(letters(0, top + 14, label, "label strong", "start"))
-        for index, (name, figure, bounds, text) in enumerate(entries):
-            middle, style = top + LINE * (index + 1) + 8, f"l-{index}"
-            marks.append(letters(1, middle + 5, text, "number", "end", hint=f"{label}, {name}: {text}"))
-            if figure is not None:
-                ends = bounds or (figure, figure)
-                marks.append(rule(at(ends[0]), middle, at(ends[1]), middle, f"whisker {style}"))
-                marks.append(dot(at(figure), middle, style, f"{label}, {name}: {text}"))
-        top += LINE * (1 + len(entries)) + 4
+def forest(title: str, rows: Sequence[ForestRow]) -> str:
+    """Return a forest plot of rows, from the top down, on an axis that contains all intervals."""
+    scores = [row.score for row in rows]
+    axis = _scale([end for score in scores for end in (score.value, score.low, score.high) if end is not None])
+    ticks, height = [(_inside(share), text) for share, text in axis.ticks], len(rows) * ROW
+    marks = [bar(0, 1, index * ROW, "tied", row.label, height=ROW) for index, row in enumerate(rows) if row.tied]
+    marks += [rule(start, 0, start, height, "axis") for start, _ in ticks]
+    marks += [letters(start, height + 16, text, "number", "middle") for start, text in ticks]
+    for index, row in enumerate(rows):
+        middle, score, style = index * ROW + 31, row.score, "hollow" if row.hollow else "member"
+        marks.append(heading(row.label, row.text, index * ROW))
+        if score.low is not None and score.high is not None:
+            low, high = (_inside(axis.share(end)) for end in (score.low, score.high))
+            marks.append(rule(low, middle, high, middle, "whisker"))
+        if score.value is not None:
+            marks.append(dot(_inside(axis.share(score.value)), middle, style, f"{row.label}: {row.text}"))
     return svg(title, height + 22, marks)
+
+
+def _inside(share: float) -> float:
+    """Return a share of a plot's width with a margin on both sides, for dots and letters at its ends."""
+    return 0.03 + 0.94 * share
 
 
 def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | None]], largest: float = 1.0) -> str:
@@ -373,15 +304,6 @@ def alone(picture: str, style: str, width: int = 820) -> str:
     size = f'width="{width}" height="{height + 2 * MARGIN}"'
     ground = f'<style>{style}</style>\n<rect class="ground" width="100%" height="100%"/>'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{ground}\n{inner}\n</svg>\n'
-
-
-def _dots(middle: float, base: float, members: Sequence[bool]) -> list[str]:
-    """Return the SVG of a column with a dot per set: filled for member sets, which one line joins."""
-    tops = [base + (index + 0.5) * DOTS for index in range(len(members))]
-    filled = [top for top, member in zip(tops, members, strict=True) if member]
-    line = [rule(middle, filled[0], middle, filled[-1], "joint")] if filled else []
-    dots = zip(tops, members, strict=True)
-    return [*line, *(dot(middle, top, "member" if member else "other", "") for top, member in dots)]
 
 
 def _labels(labels: Sequence[str], centres: Sequence[tuple[float, float]]) -> Iterator[str]:

@@ -11,7 +11,6 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.records import VERDICTS
-from curate.core.sampling import generator
 from curate.panel.voting import PAIR
 
 NARROW = 0.05
@@ -133,31 +132,6 @@ def per_query(queries: pl.DataFrame, pool: pl.DataFrame, verdicts: pl.DataFrame)
     ]
 
 
-def stratified(verdicts: pl.DataFrame, size: int, seed: int, *purpose: str) -> list[tuple[str, str, str]]:
-    """Return `size` random pairs (query_id, doc_id, verdict), spread over the verdicts as evenly as their sizes permit.
-
-    `purpose` makes draws with the same seed independent.
-    """
-    sizes: dict[str, int] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
-    drawn: list[tuple[str, str, str]] = []
-    for name, quota in _quotas(sizes, size).items():
-        rows = verdicts.filter(pl.col("verdict") == name).select(*PAIR, "verdict").sort(PAIR)
-        rows_drawn = generator(seed, "report", "pairs", *purpose, name).sample(range(len(rows)), quota)
-        drawn.extend(rows.row(index) for index in rows_drawn)
-    return drawn
-
-
-def by_query(verdicts: pl.DataFrame, queries: int, pairs: int, seed: int) -> list[tuple[str, str, str]]:
-    """Return random queries' pairs drawn by `stratified`, grouped by query; within one, pairs not relevant are last."""
-    names = sorted(verdicts["query_id"].unique())
-    chosen = sorted(generator(seed, "report", "queries to read").sample(names, min(queries, len(names))))
-    by_id = verdicts.filter(pl.col("query_id").is_in(chosen)).partition_by("query_id", as_dict=True)
-    drawn = [stratified(by_id[(name,)], pairs, seed, name) for name in chosen]
-    return [
-        pair for pairs_of_query in drawn for pair in sorted(pairs_of_query, key=lambda pair: pair[2] == "not relevant")
-    ]
-
-
 def excerpt(text: str, size: int) -> str:
     """Return the first `size` code points of a text with white space collapsed, followed by … if it was cut."""
     plain = " ".join(text.split())
@@ -199,7 +173,18 @@ def between(figure: Mapping[str, Any] | None) -> str | None:
 def counted(figure: Mapping[str, Any], words: Mapping[str, Any]) -> str:
     """Return an estimated count with its interval as text in the language of `words`."""
     numbers = [f"{figure[name]:,.0f}" for name in ("value", "low", "high") if figure[name] is not None]
-    return str(words["conclusion"]["between"].format(*numbers)) if len(numbers) > 1 else numbers[0]
+    return str(words["between"].format(*numbers)) if len(numbers) > 1 else numbers[0]
+
+
+def percents(figure: Mapping[str, Any], words: Mapping[str, Any]) -> str:
+    """Return a share and its interval in percent, with one decimal if rounding would give 0, 100 or equal bounds."""
+    bounds = [figure[name] for name in ("value", "low", "high") if figure[name] is not None]
+    printed = [f"{100 * bound:.0f}" for bound in bounds]
+    ends = any(text in ("0", "100") and bound not in (0, 1) for text, bound in zip(printed, bounds, strict=True))
+    if ends or len(set(printed)) < len(set(bounds)):
+        printed = [f"{100 * bound:.1f}" for bound in bounds]
+    form = words["percents"]["bounded" if len(printed) == len(("value", "low", "high")) else "bare"]
+    return str(form.format(*printed))
 
 
 def hundred(figure: Mapping[str, Any] | None) -> str | None:
@@ -226,16 +211,7 @@ def only_heuristics(panel: Sequence[str], heuristic: Sequence[str]) -> bool:
     return set(panel) <= set(heuristic)
 
 
-def _quotas(sizes: Mapping[str, int], size: int) -> dict[str, int]:
-    quotas = dict.fromkeys(sizes, 0)
-    while size > 0 and (open_ := [name for name in sizes if quotas[name] < sizes[name]]):
-        for name in open_[:size]:
-            quotas[name] += 1
-        size -= len(open_)
-    return quotas
-
-
-# First section of page and card, in the words of a language: titles with lines, commands between backticks.
+# Key facts on the labels, in the words of a language: titles with lines, commands between backticks.
 
 Words = Mapping[str, Any]
 Figures = Mapping[str, Any]
@@ -243,26 +219,28 @@ Figures = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class LeadRow:
-    """A row of the report's first section: title and lines of text."""
+    """Key facts of one kind: title and lines of text."""
 
+    name: str
+    """`synthetic`, `worth`, `kappa`, `cost`, `read` or `circular`."""
     title: str
     lines: Sequence[str]
 
 
 def lead_rows(lead: Figures, words: Words) -> list[LeadRow]:
-    """Return the rows of the report's first section: the figures of `review.lead.lead` in the words of a language."""
+    """Return the figures of `review.lead.lead` in the words of a language, as page and card show them."""
     lead_words = words["lead"]
     rule = lead_words["rules"].get(lead["policy"], lead["policy"])
     wrote = lead.get("synthetic")
     rows = {
-        **({lead_words["synthetic"]: _synthetic(wrote, lead_words)} if wrote else {}),
-        lead_words["worth"]: _worth(lead, words),
-        lead_words["kappa"]: _kappa(lead, lead_words, words),
-        lead_words["cost"].format(rule): _cost(lead, lead_words, words),
-        lead_words["read"]: [lead_words["orders"][lead["orders"]], lead_words["levels"][lead["levels"]]],
-        lead_words["circular"]: _circular(lead["circular"], lead_words),
+        **({"synthetic": _synthetic(wrote, lead_words)} if wrote else {}),
+        "worth": _worth(lead, words),
+        "kappa": _kappa(lead, lead_words, words),
+        "cost": _cost(lead, lead_words, words),
+        "read": [lead_words["orders"][lead["orders"]], lead_words["levels"][lead["levels"]]],
+        "circular": _circular(lead["circular"], lead_words),
     }
-    return [LeadRow(title, list(lines)) for title, lines in rows.items()]
+    return [LeadRow(name, lead_words["titles"][name].format(rule), list(lines)) for name, lines in rows.items()]
 
 
 def _synthetic(writers: Sequence[Figures], lead_words: Words) -> Iterator[str]:

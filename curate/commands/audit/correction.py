@@ -145,7 +145,8 @@ def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequenc
     design = sample_answers.sample.design
     if _outdated(sample_answers, pairs):
         return {"sample": design.name, "outdated": True}
-    answers = [(row.ids[0], row.stratum, row.relevant) for row in checked(sample_answers) if row.settled]
+    rows = [row for row in checked(sample_answers) if row.settled]
+    answers = [(row.ids[0], row.stratum, row.relevant) for row in rows]
     columns = {"query_id": pl.String, "stratum": pl.String, "relevant": pl.Boolean}
     corrected = correct(pairs, pl.DataFrame(answers, columns, orient="row"), queries)
     # None if a stratum that the figure needs has no answer
@@ -154,6 +155,7 @@ def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequenc
         "sample": design.name,
         "outdated": False,
         "answered": corrected.answered,
+        "twice": sum(row.read_twice for row in rows),
         **{
             name: None if figure is None else {**figure.bounds(5), "answered": figure.answered}
             for name, figure in figures.items()

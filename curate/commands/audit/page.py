@@ -15,11 +15,10 @@ from curate.core.scale import FIVE, Scale
 from curate.panel import judge_dependence
 from curate.panel.voting import PAIR
 from curate.stats.bootstrap import FEW
-from curate.stats.distribution import Bin
 from curate.system import resources
-from curate.view import charts
 from curate.view import charts as grade_colours
-from curate.view.bins import histogram
+from curate.view import run_figures, state
+from curate.view.state import Evidence, HeadFigure
 from curate.view.words import environment
 from curate.view.words import strings as words_of
 
@@ -94,12 +93,35 @@ def cards(
     return [Card(name, texts[name], counted[name], rows[name]) for name in queries]
 
 
-def page(figures: Mapping[str, Any], query_cards: Sequence[Card], language: str, scale: Scale) -> str:
+def page(
+    figures: Mapping[str, Any],
+    query_cards: Sequence[Card],
+    language: str,
+    scale: Scale,
+    *,
+    weak: Sequence[str] = (),
+    personal: int | None = 0,
+) -> str:
     """Return the page as HTML, from the content of audit.json and the scale of the judges' grades.
 
-    The same figures give the same text.
+    `weak` and `personal` are those of `Evidence`. The same figures give the same text.
     """
-    words, common = strings(language), words_of(language)["dependence"]
+    samples = [sample for sample in figures["corrected"] if not sample["outdated"]]
+    checked = max(samples, key=lambda sample: sample["answered"], default=None)
+    evidence = Evidence(
+        queries=figures["queries"],
+        precision=checked["precision"] if checked else None,
+        twice=checked.get("twice", 0) if checked else 0,
+        drawn=bool(samples),
+        heuristic=figures["heuristic"],
+        weak=weak,
+        personal=personal,
+    )
+    words, common = strings(language), words_of(language)
+    texts, people = words["head"], HeadFigure(words["head"]["people"], words["head"]["nobody"])
+    if checked and checked["precision"]:
+        read = texts["read"].format(checked["sample"], checked["answered"], evidence.twice)
+        people = HeadFigure.of_text(texts["people"], run_figures.percents(checked["precision"], common), [read])
     filled = environment(words)
     filled.filters["figure"] = lambda number, digits=2: (
         words["undefined"] if number is None else f"{number:,.{digits}f}"
@@ -114,49 +136,24 @@ def page(figures: Mapping[str, Any], query_cards: Sequence[Card], language: str,
     return filled.from_string(resources.template("commands/audit/page.html.j2")).render(
         words=words,
         language=language,
+        state=state.of_evidence(evidence, language, "audit"),
+        common=common,
+        people=people,
+        checked=checked,
         css=f"{resources.template('view/report.css')}{grade_colours.styles(scale)}",
         found=figures,
-        said=thresholds,
+        thresholds=thresholds,
         classes=grade_colours.classes(scale),
-        alike_title=common["title"],
-        alike=judge_dependence.warnings(figures["dependence"], common),
-        worth=judge_dependence.worth(figures["dependence"], common),
+        alike_title=common["dependence"]["title"],
+        alike=judge_dependence.warnings(figures["dependence"], common["dependence"]),
+        worth=judge_dependence.worth(figures["dependence"], common["dependence"]),
         cards=query_cards,
         few=FEW,
         measures=AUDITED,
         styles=STYLES,
-        charts=_charts(figures, words),
     )
 
 
 def strings(language: str) -> dict[str, Any]:
     """Return the report's strings in a language, else in English."""
     return words_of(language, "audit")
-
-
-def _charts(figures: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, str]:
-    """Return the charts by name, as SVG."""
-    totals = {name: figure["total"] for name, figure in figures["measures"].items()}
-    new = totals["false_negatives"] - totals["duplicates"] - totals["same_question"]
-    labels = {
-        "confirmed": totals["confirmed"],
-        "false positive": totals["false_positives"],
-        "contested": totals["contested"],
-        "incomplete": totals["incomplete"],
-        "unretrieved": totals["unretrieved"],
-    }
-    judged = {
-        "confirmed": totals["confirmed"],
-        "false negative": new,
-        "duplicate": totals["duplicates"],
-        "same question": totals["same_question"],
-    }
-    rows = [(words["measures"]["labels"], labels), (words["measures"]["judged_positive"], judged)]
-    bins = {
-        name: [Bin(**bounds) for bounds in figures["measures"][name]["spread"]["bins"]]
-        for name in ("false_negatives", "original")
-    }
-    return {
-        "accounts": charts.stacked(words["charts"]["accounts"], rows, STYLES, words["kinds"]),
-        **{name: histogram(words["charts"][name], bins[name], words["axes"][name]) for name in bins},
-    }

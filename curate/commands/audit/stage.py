@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from curate.ask import build, seating
+from curate.ask import build, privacy_guard, seating
 from curate.commands.audit import Config, page
 from curate.commands.audit import labels as audit
 from curate.commands.audit.correction import corrected_counts
@@ -335,7 +335,16 @@ def _page(
     }
     texts = dict(context.queries.select("query_id", "text").iter_rows())
     cards = page.cards(worst, pairs, counts, texts, passages)
-    return page.page(figures, cards, context.language, context.scale)
+    mask = context.settings.get("mask")
+    masked = not isinstance(mask, Mapping) or mask.get("enabled") is not False
+    return page.page(
+        figures,
+        cards,
+        context.language,
+        context.scale,
+        weak=run_figures.failed(context.done("judge").facts),
+        personal=privacy_guard.residual(context).select("table", "id").unique().height if masked else None,
+    )
 
 
 def _notes(figures: Mapping[str, Any]) -> list[str]:

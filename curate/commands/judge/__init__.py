@@ -22,6 +22,7 @@ class JudgeCommand(AskingStage):
     words = "judge"
     examples = ("judge --models gpt,qwen,deepseek --plan", "judge --models gpt,qwen,deepseek --max-cost 50")
     stage = "judge"
+    cost_digits = 2
 
     models: Names = option(
         "The panel: names of judges, separated by commas.", (), key="judge.models", complete="judges", metavar="NAMES"

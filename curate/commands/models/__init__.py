@@ -82,7 +82,7 @@ class ModelsTestCommand(ModelsCommand):
 def _table(rows: list[dict[str, str | int | float | bool | None]]) -> list[str]:
     names = [name for name in rows[0] if name not in ("source", "note")]
     table = as_table([{name: _cell(row[name]) for name in names} for row in rows])
-    return [table, "input and output: price of a million tokens on that date; `--json` has a note on each"]
+    return [table, "input, output: price per million tokens; notes: --json"]
 
 
 def _cell(entry: str | int | float | bool | None) -> str:

@@ -1,20 +1,33 @@
 """The stage `report`: the HTML report of a run."""
 
-from pydantic import Field
+from typing import Any
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from curate.core.config import Section
 from curate.runs.running import StageCommand
+
+_FORMER = {"pairs": 20, "queries": 60, "pairs_per_query": 20, "excerpt": 200}
+"""Settings of the sample pairs of earlier pages, with their defaults; pipelines of finished runs have them."""
 
 
 class Config(Section):
     """Language of the page, and amounts of content."""
 
     language: str | None = Field(default=None, description="of the page, zh or en; without it that of the texts")
-    pairs: int = Field(default=20, ge=0, description="sample pairs, spread over the verdicts")
-    queries: int = Field(default=60, ge=0, description="queries, drawn by seed, whose pairs can be read one by one")
-    pairs_per_query: int = Field(default=20, ge=0, description="pairs of each of them, spread over the verdicts")
-    excerpt: int = Field(default=200, ge=1, description="characters of a passage that are shown")
     lengths: int = Field(default=5_000, ge=1, description="queries, and documents, whose tokens are counted, at most")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_former(cls, settings: Any) -> Any:  # noqa: ANN401 - whatever a pipeline has
+        if not isinstance(settings, dict):
+            return settings
+        return {key: setting for key, setting in settings.items() if key not in _FORMER}
+
+    @model_serializer(mode="wrap")
+    def _with_former(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the settings with the former ones, so that reports of finished runs stay up to date."""
+        return {**_FORMER, **dump(self)}
 
 
 class ReportCommand(StageCommand):

@@ -1,15 +1,19 @@
 """Checklist in the report: which checks and later steps of a run are done, and their results in a language."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from curate.commands.report.figures import Shown
-from curate.commands.report.verdict import percents
 from curate.view import run_figures
+from curate.view.state import commands
 
 Words = Mapping[str, Any]
 Figures = Mapping[str, Any]
+Result = tuple[str, tuple[object, ...]]
+"""(Key of a sentence on a check, what to fill into it)."""
+_ALARMING = frozenset({"weak", "biased", "leak", "gain", "leaking"})
+"""Sentences on a fault that a check found."""
 
 
 @dataclass(frozen=True)
@@ -19,110 +23,100 @@ class DoneRow:
     name: str
     state: str
     """`current`, `older` (of earlier tables), `absent` (not done) or `needless` (does not apply)."""
-    said: str
+    result: str = ""
     """Result as a sentence; empty unless current."""
-    section: str | None = None
-    """Section of the report with the details; None without one."""
+    alarming: bool = False
+    """Whether the check found a fault."""
 
 
 def done_rows(contents: Shown, words: Words) -> list[DoneRow]:
     """Return the rows, in the order of a run, without needless ones."""
-    read = max((expert.read for expert in contents.experts), default=0)
-    reviewed = words["done"]["said"]["read"].format(read) if read else ""
-    rows = [
-        _controls(contents, words),
-        _check_row(contents, words, "judge", _judge, "judge_bias"),
-        _check_row(contents, words, "pool", _pool, "pool"),
-        _check_row(contents, words, "mask", _mask),
-        DoneRow("experts", "current" if read else "absent", reviewed, "experts"),
-        _circular(contents, words),
-        _check_row(contents, words, "leaks", _leaks),
-        _check_row(contents, words, "audit", _audit, "audit"),
-        _check_row(contents, words, "analyze", _difficulty, "difficulty"),
-        _reasons(contents, words),
-        DoneRow("export", "current" if "export" in contents.steps else "absent", "", "export"),
-        _check_row(contents, words, "evaluation", _evaluation, "evaluation"),
-    ]
-    return [row for row in rows if row.state != "needless"]
+    checks = {"judge": _judge, "pool": _pool, "mask": _mask, "leaks": _leaks, "audit": _audit, "analyze": _difficulty}
+    rows = {name: _check_row(contents, words, name, say) for name, say in checks.items()}
+    analysis, circular = contents.beside.get("analyze"), contents.lead["circular"]
+    reasons = analysis.figures["questions"] if analysis and analysis.state == "current" else None
+    rows["reasons"] = _row("reasons", _reasons(reasons) if reasons else None, words)
+    if analysis and analysis.state == "older":
+        rows["reasons"] = DoneRow("reasons", "older")
+    rows["controls"] = _row("controls", _controls(contents, words), words)
+    rows["circular"] = _row("circular", None if circular is None else _circular(circular, words), words)
+    rows["evaluation"] = _check_row(contents, words, "evaluation", _evaluation)
+    return [rows[name] for name in commands("checks") if rows[name].state != "needless"]
 
 
-def _check_row(
-    contents: Shown, words: Words, name: str, say: Callable[[Figures, Words], str], section: str | None = None
-) -> DoneRow:
+def controls(contents: Shown) -> Mapping[str, Any]:
+    """Return judge -> result on control pairs, of the qualification test, else of `curate check judge`."""
+    gate, check = contents.steps["judge"].facts.get("gate"), contents.beside.get("judge")
+    measured = gate.get("judges") if isinstance(gate, Mapping) else None
+    if not measured and check and check.state == "current":
+        measured = {name: judge["controls"] for name, judge in check.figures["judges"].items() if judge["controls"]}
+    return measured if isinstance(measured, Mapping) else {}
+
+
+def _row(name: str, result: Result | None, words: Words) -> DoneRow:
+    if result is None:
+        return DoneRow(name, "absent")
+    key, values = result
+    return DoneRow(name, "current", words["done"]["said"][key].format(*values), key in _ALARMING)
+
+
+def _check_row(contents: Shown, words: Words, name: str, say: Callable[[Figures, Words], Result]) -> DoneRow:
     check = contents.beside.get(name)
     if check is None or check.state != "current":
-        return DoneRow(name, check.state if check else "absent", "", section)
-    return DoneRow(name, "current", say(check.figures, {**words["done"]["said"], "words": words}), section)
+        return DoneRow(name, check.state if check else "absent")
+    return _row(name, say(check.figures, words), words)
 
 
-def _controls(contents: Shown, words: Words) -> DoneRow:
-    """Return the row on controls: by the qualification test, else by `curate check judge`, else automatic controls."""
-    gate = contents.steps["judge"].facts.get("gate")
-    measured = gate.get("judges") if isinstance(gate, Mapping) else None
-    checked = contents.beside.get("judge")
-    if not measured and checked and checked.state == "current":
-        measured = {name: judge["controls"] for name, judge in checked.figures["judges"].items() if judge["controls"]}
-    texts = words["done"]["said"]
-    if not isinstance(measured, Mapping) or not measured:
-        reading = contents.steps["judge"].facts.get("controls")
-        if not isinstance(reading, Mapping):
-            return DoneRow("controls", "absent", "")
-        return DoneRow("controls", "current", texts["reads"].format(words["comma"].join(reading)))
-    weak = run_figures.failed({"gate": {"judges": dict(measured)}})
-    result = texts["weak"].format(words["comma"].join(weak)) if weak else texts["passed"].format(len(measured))
-    return DoneRow("controls", "current", result)
+def _controls(contents: Shown, words: Words) -> Result | None:
+    """Return the result of controls, else of the automatic ones while judging."""
+    measured, reading = controls(contents), contents.steps["judge"].facts.get("controls")
+    if measured:
+        weak = run_figures.failed({"gate": {"judges": dict(measured)}})
+        return ("weak", (words["comma"].join(weak),)) if weak else ("passed", (len(measured),))
+    return ("reads", (words["comma"].join(reading),)) if isinstance(reading, Mapping) else None
 
 
-def _judge(figures: Figures, texts: Words) -> str:
+def _judge(figures: Figures, words: Words) -> Result:
     biased = [name for name, judge in figures["judges"].items() if judge["position"]["biased"]]
-    return str(texts["biased"].format(texts["words"]["comma"].join(biased)) if biased else texts["unbiased"])
+    return ("biased", (words["comma"].join(biased),)) if biased else ("unbiased", ())
 
 
-def _pool(figures: Figures, texts: Words) -> str:
+def _pool(figures: Figures, words: Words) -> Result:
     if figures["capture"] is None:
-        return str(texts["no_capture"])
-    return str(texts["missed"].format(run_figures.counted(figures["capture"]["missed"], texts["words"])))
+        return "no_capture", ()
+    return "missed", (run_figures.counted(figures["capture"]["missed"], words),)
 
 
-def _mask(figures: Figures, texts: Words) -> str:
+def _mask(figures: Figures, words: Words) -> Result:
     if not figures["leak"]:
-        return str(texts["masked"].format(figures["read"], figures["rows"]))
-    return str(texts["leak"].format(figures["read"], percents(figures["leak"], texts["words"])))
+        return "masked", (figures["read"], figures["rows"])
+    return "leak", (figures["read"], run_figures.percents(figures["leak"], words))
 
 
-def _circular(contents: Shown, words: Words) -> DoneRow:
-    judges, texts = contents.lead["circular"], words["done"]["said"]
-    if judges is None:
-        return DoneRow("circular", "absent", "", "judges")
+def _circular(judges: Sequence[Figures], words: Words) -> Result:
     warned = [judge["judge"] for judge in judges if judge["warned"]]
-    result = texts["gain"].format(words["comma"].join(warned)) if warned else texts["no_gain"]
-    return DoneRow("circular", "current", result, "judges")
+    return ("gain", (words["comma"].join(warned),)) if warned else ("no_gain", ())
 
 
-def _leaks(figures: Figures, texts: Words) -> str:
+def _leaks(figures: Figures, _words: Words) -> Result:
     leaking = figures["leaking_queries"], figures["leaking_pairs"]
-    return str(texts["leaking"].format(*leaking) if any(leaking) else texts["no_leak"])
+    return ("leaking", leaking) if any(leaking) else ("no_leak", ())
 
 
-def _audit(figures: Figures, texts: Words) -> str:
-    return str(texts["audit"].format(figures["patch"]["added"], figures["patch"]["removed"]))
+def _audit(figures: Figures, _words: Words) -> Result:
+    return "audit", (figures["patch"]["added"], figures["patch"]["removed"])
 
 
-def _difficulty(figures: Figures, texts: Words) -> str:
+def _difficulty(figures: Figures, _words: Words) -> Result:
     easy = next((group for group in figures["by_bm25_rank"] if group["name"] == "1"), None)
     if not figures["all"]:
-        return str(texts["no_positives"])
-    return str(texts["easy"].format(easy["queries"] if easy else 0, figures["all"]["queries"]))
+        return "no_positives", ()
+    return "easy", (easy["queries"] if easy else 0, figures["all"]["queries"])
 
 
-def _reasons(contents: Shown, words: Words) -> DoneRow:
-    analysis = contents.beside.get("analyze")
-    if analysis is None or analysis.state != "current" or not analysis.figures["questions"]:
-        return DoneRow("reasons", "older" if analysis and analysis.state == "older" else "absent", "", "difficulty")
-    reasons = analysis.figures["questions"]["reasons"]
-    result = words["done"]["said"]["reasons"].format(reasons["drawn"], reasons["model"])
-    return DoneRow("reasons", "current", result, "difficulty")
+def _reasons(questions: Figures) -> Result:
+    return "reasons", (questions["reasons"]["drawn"], questions["reasons"]["model"])
 
 
-def _evaluation(figures: Figures, texts: Words) -> str:
-    return str(texts["evaluation"].format(len(figures["models"]), len(figures["tasks"])))
+def _evaluation(figures: Figures, _words: Words) -> Result:
+    return "evaluation", (len(figures["models"]), len(figures["tasks"]))

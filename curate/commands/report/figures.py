@@ -44,21 +44,6 @@ class Step:
 
 
 @dataclass(frozen=True)
-class ShownPair:
-    """A sample pair: the beginning of its passage, and the votes of the panel."""
-
-    query_id: str
-    doc_id: str
-    verdict: str
-    query: str
-    passage: str
-    votes: list[tuple[str, str | None]]
-    """(Judge, its grade, or the status of its rating if it gave no grade; None if it was not asked)."""
-    published: str | None = None
-    """The published label, if it differs from the panel's verdict."""
-
-
-@dataclass(frozen=True)
 class ShownKind:
     """A task type with a section in the report, whose stage has run."""
 
@@ -114,12 +99,11 @@ class Shown:
     sizes: dict[str, int]
     """`queries`, `corpus` -> number of texts."""
     confusions: list[Confusion]
-    pairs: list[ShownPair]
-    read: list[ShownPair]
-    """Pairs of sampled queries, grouped by query, for the query browser."""
     queries: list[QueryCounts]
     scale: Scale
     """Scale of the judges' grades."""
+    meanings: Mapping[str, Mapping[str, str]]
+    """Language -> grade -> its meaning in the rubric; empty if the run stored none."""
     settings: str
     """The configuration as YAML."""
     published: Labels | None = None

@@ -1,6 +1,5 @@
 """HTML report of a run, in one file, in one or two languages."""
 
-import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,24 +9,26 @@ from typing import Any
 
 from curate.commands.report.done_rows import done_rows
 from curate.commands.report.figures import Labels, Shown, ShownKind
-from curate.commands.report.verdict import sentence, verdict
-from curate.core.config import Json
-from curate.core.records import FILTERED, VERDICTS
+from curate.commands.report.head import cost, evidence, head_figures
+from curate.core.figures import Figure
+from curate.core.languages import base_language
+from curate.core.records import VERDICTS
+from curate.core.scale import Scale
 from curate.panel import judge_dependence
-from curate.panel.sampling_design import DECIDED
 from curate.stats.bootstrap import FEW
-from curate.stats.distribution import Spread, spread
+from curate.stats.distribution import spread
 from curate.system import resources
-from curate.view import charts, run_figures
+from curate.view import charts, run_figures, state
 from curate.view import charts as grade_colours
 from curate.view import charts as scale_words
-from curate.view.bins import histogram
-from curate.view.charts import NOT_ASKED, STATUSES
+from curate.view.charts import STATUSES
 from curate.view.run_figures import QueryCounts, lead_rows
 from curate.view.words import environment, strings
 
-_BEHIND = "lengths"
-"""Section of the report after which the sections of task types are inserted."""
+HARDEST = 20
+"""Maximum number of hardest queries in the table."""
+CLEAR = 0.05
+"""Maximum p, adjusted by Holm, of a significant difference of scores."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +52,14 @@ def sections(contents: Shown, words: Mapping[str, Any], language: str) -> list[K
 
 
 def with_kinds(words: Mapping[str, Any], contents: Shown, language: str) -> dict[str, Any]:
-    """Return the report's strings, extended by those of task types: sections, stages, units, tables, reasons.
+    """Return the report's strings, extended by those of task types: stages, units, tables, reasons.
 
     A stage without a translated name has the name of its command.
     """
     words_by_kind = {kind.name: _words(kind, language) for kind in contents.kinds}
     stages = {kind.stage: words_by_kind[kind.name] for kind in reversed(contents.kinds)}
     stage_words = {name: {"stage": name, "unit": "", **stages.get(name, {})} for name in contents.steps}
-    titles = {name: texts["section"] for name, texts in words_by_kind.items()}
-    titles_of_page = list(words["sections"].items())
-    index = list(words["sections"]).index(_BEHIND) + 1
-    all_words = {**words, "sections": dict([*titles_of_page[:index], *titles.items(), *titles_of_page[index:]])}
+    all_words = dict(words)
     for group, key in (("stages", "stage"), ("units", "unit")):
         all_words[group] = {**{name: texts[key] for name, texts in stage_words.items()}, **words[group]}
     for group in ("tables", "reasons"):
@@ -78,12 +76,27 @@ def _words(kind: ShownKind, language: str) -> Mapping[str, Any]:
     return words
 
 
-# The charts of the report page, as SVG.
+# Figures and charts of the page.
 
-GROUPS = 12
-"""Maximum number of groups in the plot of overlapping retrievers, the largest first; the table has all."""
 Levels = list[tuple[str, Mapping[str, Any]]]
 """(Name of the set of pairs, its agreement figures)."""
+
+
+@dataclass(frozen=True)
+class Warned:
+    """A warning: a title with a text or a list."""
+
+    title: str
+    text: str = ""
+    items: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Meanings:
+    """Meanings of the grades, and the language of these texts if it is not the page's."""
+
+    texts: Mapping[str, str]
+    lang: str
 
 
 def sets(contents: Shown) -> dict[str, Labels]:
@@ -117,76 +130,72 @@ def tallies(contents: Shown, words: Mapping[str, Any]) -> list[tuple[str, str, i
     ]
 
 
-def drawn(contents: Shown, positives: Mapping[str, Spread], levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
-    """Return the charts by name, as SVG."""
-    titles, axes = words["charts"], words["axes"]
-    colours = grade_colours.classes(contents.scale)
-    votes = {name: colours[name] for name in (*contents.scale.labels, *STATUSES)}
-    retrievers = list(zip(contents.overlap.retrievers, contents.overlap.found, strict=True))
-    kinds = verdict_classes(contents)
-    decided = [
-        (labelled(contents, words, words["all_pairs"], name), {verdict: counted.counts[verdict] for verdict in kinds})
-        for name, counted in sets(contents).items()
-    ]
-    return {
-        "texts": charts.funnel(titles["texts"], _texts(contents, words["funnel"])),
-        "pairs": charts.funnel(titles["pairs"], list(_pairs(contents, words))),
-        "grades": charts.stacked(titles["grades"], list(contents.agreed["grades"].items()), votes, words["grades"]),
-        "verdicts": charts.stacked(titles["verdicts"], decided, kinds, words["verdicts"]),
-        "agreement": _agreement_chart(levels[:2], words),
-        "overlap": charts.upset(
-            titles["overlap"],
-            retrievers,
-            [(group.retrievers, group.pairs) for group in contents.overlap.together[:GROUPS]],
-        ),
-        **{
-            f"positives {name}": histogram(titles["positives"], spread.bins, axes["positives"])
-            for name, spread in positives.items()
-        },
-        "queries": histogram(titles["queries"], contents.lengths["queries"].bins, axes["queries"]),
-        "corpus": histogram(titles["corpus"], contents.lengths["corpus"].bins, axes["corpus"]),
-    }
+def warnings(contents: Shown, words: Mapping[str, Any]) -> Iterator[Warned]:
+    """Yield what limits the use of the labels."""
+    judged = contents.steps["judge"].facts
+    if "export" not in contents.steps:
+        yield Warned(words["head"]["not_exported"], words["no_export"])
+    if contents.outdated:
+        yield Warned(words["outdated_title"], words["outdated"].format(", ".join(contents.outdated)))
+    if unfinished := [step.unfinished for step in contents.steps.values() if step.unfinished]:
+        yield Warned(words["partial_title"], words["partial"], unfinished)
+    if evidence(contents).heuristic:
+        yield Warned(words["weak_title"], words["weak"])
+    if failed := run_figures.failed(judged):
+        yield Warned(words["failed_title"], words["failed"], failed)
+    if alike := judge_dependence.warnings(contents.dependence, words["dependence"]):
+        yield Warned(words["dependence"]["title"], items=alike)
+    if alarming := [row for row in done_rows(contents, words) if row.alarming]:
+        names = words["done"]["names"]
+        yield Warned(
+            words["done"]["alarming"], items=[f"{names[row.name]}{words['colon']}{row.result}" for row in alarming]
+        )
+    if contents.agreed["all_grades"]["clusters"] < FEW:
+        yield Warned(words["few_queries"])
 
 
-def _texts(contents: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Return (name, number of queries and documents) after each stage."""
-    export = contents.steps.get("export")
-    return [
-        (names["read"], contents.steps["ingest"].rows_in),
-        *((names[name], contents.steps[name].rows_out) for name in ("ingest", "mask", FILTERED)),
-        *([(names["export"], export.count("queries") + export.count("corpus"))] if export else []),
-    ]
+def lead_task(contents: Shown) -> Mapping[str, Any] | None:
+    """Return the evaluated task whose scores are drawn, the first of retrieval; None without a current evaluation."""
+    evaluated = contents.beside.get("evaluation")
+    tasks = evaluated.figures["tasks"] if evaluated and evaluated.state == "current" else ()
+    return min(tasks, key=lambda task: task["kind"] != "Retrieval", default=None)
 
 
-def _pairs(contents: Shown, words: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield (name, number of pairs): retrieved, pooled, decided, relevant."""
-    pool, names = contents.steps["pool"], words["funnel"]
-    yield names["retrieved"], pool.count("retrieved_pairs")
-    yield names["pool"], pool.rows_out
-    for word, counted_verdicts in (("decided", DECIDED), ("relevant", ("relevant",))):
-        for name, counted in sets(contents).items():
-            yield (
-                labelled(contents, words, names[word], name),
-                sum(counted.counts[verdict] for verdict in counted_verdicts),
+def forest(title: str, task: Mapping[str, Any], contributors: Sequence[str]) -> str:
+    """Return the scores of a task's models, the best first, as a forest plot; those of `contributors` are hollow."""
+    best = task["scores"][0]["model"]
+    pairs = [{pair["one"], pair["other"]} for pair in task["pairs"] if pair["adjusted"] <= CLEAR]
+    below = set[str]().union(*(pair - {best} for pair in pairs if best in pair))
+    rows = [(row["model"], row[task["lead"]]) for row in task["scores"]]
+    return charts.forest(
+        title,
+        [
+            charts.ForestRow(
+                label=model,
+                score=Figure(*(None if score[end] is None else 100 * score[end] for end in ("value", "low", "high"))),
+                text=run_figures.hundred(score) or "",
+                hollow=model in contributors,
+                tied=model not in below,
             )
+            for model, score in rows
+            if score["value"] is not None
+        ],
+    )
 
 
-def _agreement_chart(levels: Levels, words: Mapping[str, Any]) -> str:
-    """Return the measures of agreement as a chart, with one line per level."""
-    rows = [
-        (title, [(level, *_forest_entry(agreed, name, words)) for level, agreed in levels])
-        for name, title in words["measures"].items()
-    ]
-    return charts.forest(words["charts"]["agreement"], rows)
+def hardest(contents: Shown) -> list[tuple[QueryCounts, int, str]]:
+    """Return the hardest queries as (counts of the panel, their place in `queries`, style of the bar), hardest first.
 
+    Queries without a positive are first, then those with the largest share of contested pairs.
+    """
+    published = (contents.published or contents).queries
 
-def _forest_entry(
-    agreed: Mapping[str, Any], name: str, words: Mapping[str, Any]
-) -> tuple[float | None, Sequence[float] | None, str]:
-    """Return (value, interval, text) of a measure for the chart; only the text if all ratings are equal."""
-    if agreed.get("one_category") and agreed[name] is not None:
-        return None, None, str(words["one_category"])
-    return agreed[name], agreed["intervals"][name], run_figures.stated(agreed, name, words)
+    def ease(place: int) -> tuple[bool, float, int]:
+        row = published[place]
+        return row.verdicts[0] > 0, -row.verdicts[2] / row.pool if row.pool else 0.0, place
+
+    places = sorted(range(len(published)), key=ease)[:HARDEST]
+    return [(contents.queries[place], place, _bar_edges(published[place])) for place in places]
 
 
 def verdicts(contents: Shown) -> tuple[str, ...]:
@@ -205,20 +214,10 @@ KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 """Columns of the cost report, in addition to the cost."""
 
 
-@dataclass(frozen=True)
-class Body:
-    """Part of the report in one language."""
-
-    lang: str
-    title: str
-    html: str
-
-
 def page(contents: Shown, language: str, second_language: str | None = None) -> str:
     """Return the report as HTML; the same contents give the same text.
 
-    With a second language, a button switches to it: parts with translated text are included twice, queries and pairs
-    once.
+    With a second language, a button switches to it; the page contains both.
     """
     tags = {name: "zh-CN" if name == "zh" else name for name in (language, second_language) if name is not None}
     words = {name: with_kinds(scale_words.fitted(strings(name), contents.scale), contents, name) for name in tags}
@@ -228,68 +227,65 @@ def page(contents: Shown, language: str, second_language: str | None = None) -> 
         .from_string(resources.template("view/page.html.j2"))
         .render(
             bodies=[
-                Body(
-                    lang=tag,
-                    title=f"{contents.name} · {words[name]['title']}",
-                    html=_language_body(
-                        contents,
-                        words[name],
-                        name,
-                        [other_tag for other_tag in tags.values() if other_tag != tag],
-                        with_queries=name == language,
-                    ),
-                )
+                {
+                    "lang": tag,
+                    "title": f"{contents.name} · {words[name]['title']}",
+                    "html": _language_body(contents, words[name], name, {*tags.values()} - {tag}),
+                }
                 for name, tag in tags.items()
             ],
             css=f"{resources.template('view/report.css')}{grade_colours.styles(contents.scale)}",
             script=script,
             script_digest=b64encode(sha256(script.encode()).digest()).decode(),
-            data=_data(contents, {tag: words[name] for name, tag in tags.items()}),
         )
     )
 
 
-def _language_body(
-    contents: Shown, words: Mapping[str, Any], language: str, others: list[str], *, with_queries: bool
-) -> str:
-    """Return the part of the report in one language; rows of queries, equal in all languages, only `with_queries`."""
-    counts = {name: [row.verdicts[0] for row in counted.queries] for name, counted in sets(contents).items()}
+def _language_body(contents: Shown, words: Mapping[str, Any], language: str, others: set[str]) -> str:
+    """Return the part of the report in one language."""
+    counts = {name: [row.verdicts[0] for row in labels.queries] for name, labels in sets(contents).items()}
     positives = {name: spread(count) for name, count in counts.items()}
     grade_counts = contents.agreed["grades"].values()
-    levels = _levels(contents, words)
-    shares = [
-        (title, [expert.shares.get(name) for expert in contents.experts])
-        for name, title in words["experts"]["rows"].items()
-    ]
-    heuristics = contents.steps["judge"].facts["heuristic"]
-    assert isinstance(heuristics, list)
+    checks = {name: check.figures for name, check in contents.beside.items() if check.state == "current"}
+    contributors = [model["model"] for model in checks.get("evaluation", {}).get("models", ()) if model["circular"]]
+    task = lead_task(contents)
+    drawn = {
+        f"positives {name}": charts.histogram(words["charts"]["positives"], numbers.bins, words["axes"]["positives"])
+        for name, numbers in positives.items()
+    }
     return (
         environment(words)
         .from_string(resources.template("commands/report/report_body.html.j2"))
         .render(
             words=words,
-            other=others[0] if others else None,
-            with_queries=with_queries,
+            other=next(iter(others), None),
+            state=state.of_evidence(evidence(contents), language),
+            figures=head_figures(contents, words),
+            sides=_sides(contents.scale, words),
+            meanings=_meanings(contents.meanings, language),
+            task=task,
+            contributors=contributors,
+            tests=sorted(task["pairs"], key=lambda pair: -pair["difference"]) if task else (),
+            clear=CLEAR,
+            warnings=list(warnings(contents, words)),
+            commands=state.commands("checks"),
+            checks={**dict.fromkeys(("judge", "pool", "analyze", "audit", "evaluation")), **checks},
+            hardest=hardest(contents),
+            cost=cost(contents),
             sections=sections(contents, words, language),
             shown=contents,
-            panel=contents.agreed["panel"],
-            weak=run_figures.only_heuristics(contents.agreed["panel"], heuristics),
-            failed=run_figures.failed(contents.steps["judge"].facts),
-            unfinished=[step.unfinished for step in contents.steps.values() if step.unfinished],
-            alike=judge_dependence.warnings(contents.dependence, words["dependence"]),
             leading=lead_rows(contents.lead, words),
-            verdict=sentence(verdict(contents, words), words),
             done={row.name: row for row in done_rows(contents, words)},
             audited=strings(language, "audit")["measures"],
             worth=judge_dependence.worth(contents.dependence, words["dependence"]),
-            levels=levels,
+            levels=_levels(contents, words),
             few=FEW,
             positives=positives,
-            charts=drawn(contents, positives, levels, words),
+            charts={**drawn, **({"scores": forest(words["charts"]["scores"], task, contributors)} if task else {})},
             sets=sets(contents),
             labelled=partial(labelled, contents, words),
             tallies=tallies(contents, words),
-            proved=[(title, estimates) for title, estimates in shares if any(estimates)],
+            proved=_proved(contents, words),
             scale=contents.scale,
             classes=grade_colours.classes(contents.scale),
             verdict_classes=verdict_classes(contents),
@@ -298,11 +294,40 @@ def _language_body(
                 *(name for name in STATUSES if any(name in counts for counts in grade_counts)),
             ],
             verdicts=verdicts(contents),
-            edges=_bar_edges,
             kappas=_kappas(contents.agreed),
             keys=KEYS,
         )
     )
+
+
+def _sides(scale: Scale, words: Mapping[str, Any]) -> list[tuple[str, Sequence[str]]]:
+    """Return (title, grades) on each side of the relevance threshold; all grades without a title if there is none."""
+    above, texts = len(scale.positives), words["scores"]
+    if not above:
+        return [("", scale.labels)]
+    return [(texts["relevant"], scale.labels[:above]), (texts["not_relevant"], scale.labels[above:])]
+
+
+def _meanings(meanings: Mapping[str, Mapping[str, str]], language: str) -> Meanings | None:
+    """Return the rubric's meanings of the grades in a language, else in the rubric's; None if it has none."""
+    if not meanings:
+        return None
+    tag = base_language(language)
+    foreign, texts = next(iter(meanings.items()))
+    return Meanings(meanings[tag], "") if tag in meanings else Meanings(texts, foreign)
+
+
+def _proved(contents: Shown, words: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any] | None]]]:
+    """Return (title, estimate per reviewed sample), with the recall of negatives of the sample of the key facts."""
+    shares = {name: [expert.shares.get(name) for expert in contents.experts] for name in words["experts"]["rows"]}
+    led = ("panel", (contents.lead["sample"],))
+    lead_columns = [(expert.labels, expert.samples) == led for expert in contents.experts]
+    for name, key in (("relevant: confirmed", "precision"), ("negative recall", "negative_recall"), ("held", "held")):
+        shares[name] = [
+            contents.lead[key] if is_lead else share for is_lead, share in zip(lead_columns, shares[name], strict=True)
+        ]
+    titles = words["experts"]["rows"]
+    return [(titles[name], estimates) for name, estimates in shares.items() if any(estimates)]
 
 
 def _levels(contents: Shown, words: Mapping[str, Any]) -> Levels:
@@ -332,21 +357,3 @@ def _bar_edges(row: QueryCounts) -> str:
     """Return the cumulative percentages of a query's verdict bar, as CSS properties `--a` to `--e`."""
     ends = [100 * sum(row.verdicts[: index + 1]) / row.pool if row.pool else 0 for index in range(len(row.verdicts))]
     return ";".join(f"--{name}:{round(end, 1):g}%" for name, end in zip("abcde", ends, strict=True))
-
-
-def _data(contents: Shown, words: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the data for the report's script as JSON, with `<` escaped so that no text can end the script element."""
-    pairs: dict[str, list[Json]] = {}
-    for pair in contents.read:
-        votes: list[Json] = [word or NOT_ASKED for _, word in pair.votes]
-        changed: list[Json] = [pair.published] if pair.published else []
-        pairs.setdefault(pair.query_id, []).append([pair.doc_id, pair.verdict, pair.passage, votes, *changed])
-    needed = ("verdicts", "grades", "matching", "passage", "votes", "labelled", "labels")
-    words_by_tag = {tag: {name: word[name] for name in needed} for tag, word in words.items()}
-    script_data = {
-        "pairs": pairs,
-        "panel": contents.agreed["panel"],
-        "words": words_by_tag,
-        "classes": grade_colours.classes(contents.scale),
-    }
-    return json.dumps(script_data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -15,7 +15,7 @@ import yaml
 
 from curate.ask import privacy_guard
 from curate.commands.report import Config, figures
-from curate.commands.report.figures import Labels, Shown, ShownKind, ShownPair, Step
+from curate.commands.report.figures import Labels, Shown, ShownKind, Step
 from curate.commands.report.page import page
 from curate.core.config import Json
 from curate.core.languages import FALLBACK, base_language
@@ -32,7 +32,7 @@ from curate.review.showing import columns
 from curate.runs import card_facts
 from curate.stats.distribution import Spread, spread
 from curate.system import resources
-from curate.system.files import frame, read_json, write_text
+from curate.system.files import frame, read_json, read_meanings, write_text
 from curate.tables import kinds
 from curate.tables.kinds import ALWAYS, counted
 from curate.tables.kinds.benchmark_kind import tokeniser
@@ -65,28 +65,24 @@ def run(config: Config, context: Context) -> Report:
         second_language = next(tag for tag in (FALLBACK, *tags) if tag != base_language(language))
         write_text(context.out / "report.html", page(contents, language, second_language))
     rows = contents.steps["consensus"].rows_in
-    facts: dict[str, Json] = {"sample_pairs": len(contents.pairs)}
     if not context.outdated:
-        return Report(rows, rows, facts=facts)
+        return Report(rows, rows)
     outdated = ", ".join(context.outdated)
     note = (
         f"out of date, and shown as they are: {outdated}; `curate run {context.run}/pipeline.yaml --run {context.run}`"
     )
-    return Report(rows, rows, facts={**facts, "outdated": list(context.outdated)}, notes=[note])
+    return Report(rows, rows, facts={"outdated": list(context.outdated)}, notes=[note])
 
 
 def gather(config: Config, context: Context) -> Shown:
-    """Return the contents of the report; the corpus is read in batches, and only excerpts of sample pairs are held."""
+    """Return the contents of the report; the corpus is read in batches."""
     absent = [name for name in ("resolve", *kinds.stages(), "export") if context.report(name) is None]
     steps = {name: _step(context.done(name)) for name in counted() if name not in absent}
     agreed = read_json(context.folder("consensus") / "agreement.json")
     queries, pool = pooled(context), context.read("pool", "pool")
     verdicts = context.read("consensus", "verdicts")
-    labels = _changed_labels(verdicts, context.read("resolve", "verdicts")) if "resolve" in steps else {}
+    changed = "resolve" in steps and _differ(verdicts, context.read("resolve", "verdicts"))
     left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")
-    drawn = run_figures.stratified(verdicts, config.pairs, context.seed)
-    read = run_figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
-    passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in (*drawn, *read)})
     ratings = context.read("judge", "ratings")
     reports = {name: context.done(name) for name in ("ingest", "mask", FILTERED)}
     tokens, texts = tokeniser(), queries["text"].to_list()
@@ -102,15 +98,14 @@ def gather(config: Config, context: Context) -> Shown:
         dependence=(common := card_facts.dependence(context)),
         lead=card_facts.leading(context, agreed, common),
         overlap=run_figures.overlap(pool, verdicts),
-        lengths={"queries": spread([tokens(text) for text in measured]), "corpus": of_documents},
+        lengths={"queries": spread([tokens(text) for text in measured]), "corpus": _document_lengths(config, context)},
         sizes={"queries": len(queries), "corpus": len(context.corpus)},
         confusions=confusions(ratings, agreed["panel"], context.scale),
-        pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"], labels),
-        read=_pairs(queries, ratings, read, passages, agreed["panel"], labels),
         queries=run_figures.per_query(queries, pool, verdicts),
-        published=_published_labels(context, queries, pool) if labels else None,
+        published=_published_labels(context, queries, pool) if changed else None,
         experts=columns(context.run, context.folder("resolve")),
         scale=context.scale,
+        meanings=read_meanings(context.folder("judge")),
         kinds=_kinds(context, steps),
         outdated=context.outdated,
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
@@ -135,11 +130,10 @@ def fingerprint(_config: Config, context: Context) -> Json:
     }
 
 
-def _changed_labels(panel: pl.DataFrame, published: pl.DataFrame) -> dict[tuple[str, ...], str]:
-    """Return pair -> published verdict, where it differs from the panel's."""
+def _differ(panel: pl.DataFrame, published: pl.DataFrame) -> bool:
+    """Return whether a published verdict is not the panel's."""
     joined = panel.select(*PAIR, own="verdict").join(published.select(*PAIR, "verdict"), on=PAIR)
-    rows = joined.filter(pl.col("own") != pl.col("verdict"))
-    return dict(zip(rows.select(PAIR).iter_rows(), rows["verdict"], strict=True))
+    return joined.filter(pl.col("own") != pl.col("verdict")).height > 0
 
 
 def _published_labels(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> Labels:
@@ -193,50 +187,19 @@ def _counted_drops(steps: Mapping[str, Step]) -> list[Drop]:
     return [drop for drop in drops if drop.count]
 
 
-def _documents(config: Config, context: Context, doc_ids: set[str]) -> tuple[dict[str, str], Spread]:
-    """Return excerpts of documents by id, and the token lengths of a sample of all documents, in one pass."""
+def _document_lengths(config: Config, context: Context) -> Spread:
+    """Return the token lengths of a sample of all documents."""
     corpus, tokens = context.corpus, tokeniser()
     size = min(len(corpus), config.lengths)
     sample = set(generator(context.seed, "report", "corpus").sample(range(len(corpus)), size))
-    passages: dict[str, str] = {}
     counts: list[int] = []
     label = StepLabel("counting lengths", "documents")
     context.progress(label, size, 0)
     for index, document in enumerate(document for batch in corpus.batches() for document in batch):
-        if document.doc_id in doc_ids:
-            passages[document.doc_id] = run_figures.excerpt(document.shown(), config.excerpt)
         if index in sample:
             counts.append(tokens(document.shown()))
             context.progress(label, size, len(counts))
-    return passages, spread(counts)
-
-
-def _pairs(
-    queries: pl.DataFrame,
-    ratings: pl.DataFrame,
-    drawn: Sequence[tuple[str, str, str]],
-    passages: Mapping[str, str],
-    panel: Sequence[str],
-    labels: Mapping[tuple[str, ...], str],
-) -> list[ShownPair]:
-    """Return the sample pairs with their texts and votes."""
-    text_by_query = dict(queries.select("query_id", "text").iter_rows())
-    keys = pl.DataFrame([row[:2] for row in drawn], schema=dict.fromkeys(PAIR, pl.String), orient="row")
-    pair_ratings = ratings.join(keys, on=PAIR, how="semi")
-    rows = pair_ratings.select(*PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
-    votes: dict[tuple[str, str, str], str] = {(query, doc, judge): answer for query, doc, judge, answer in rows}
-    return [
-        ShownPair(
-            query,
-            doc,
-            verdict,
-            text_by_query[query],
-            passages[doc],
-            [(name, votes.get((query, doc, name))) for name in panel],
-            labels.get((query, doc)),
-        )
-        for query, doc, verdict in drawn
-    ]
+    return spread(counts)
 
 
 STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, renders=True, version=9)

@@ -203,6 +203,7 @@ class ReviewReportCommand(OnSample):
         """Return the estimates from the answers so far."""
         from curate.commands.review import samples
         from curate.review import proof, published, showing
+        from curate.view import state
 
         review, notices = self.desk()
         if review.sample.of_items or review.sample.of_some:
@@ -214,7 +215,11 @@ class ReviewReportCommand(OnSample):
             )
         figures: dict[str, Any] = proof.prove(review)
         final = published.prove(review.sample.folder.parents[1])
-        lines = [*proof.heading(figures), as_table(list(showing.lines(figures, final)), digits=3)]
+        lines = [
+            state.advice(figures),
+            *proof.heading(figures),
+            as_table(list(showing.lines(figures, final)), digits=3),
+        ]
         lines += [showing.note(final)] if final else []
         warnings = [f"alpha: {line}" for line in too_few(figures["alpha"]["queries"])] if figures["alpha"] else []
         return Result({**figures, "published": final}, [*lines, *warnings], [*notices, *warnings])

@@ -81,7 +81,7 @@ class ShowCommand(OnRun):
 
 def _table(path: Path, count: int, columns: Sequence[Mapping[str, str]], head: "pl.DataFrame") -> Iterator[str]:
     yield f"{path}: {count:,} rows"
-    yield from (f"  {column['name']}: {column['type']}" for column in columns)
+    yield as_table([{"column": column["name"], "type": column["type"]} for column in columns])
     if len(head):
         rows = [{name: _cell(value) for name, value in row.items()} for row in head.to_dicts()]
         yield f"\n{as_table(rows)}"

@@ -73,7 +73,7 @@ def test_a_setting_that_was_an_option_names_what_to_type(words: str) -> None:
     for name, key in ENTRIES[words]["settings"].items():
         done = CliRunner().invoke(app, [*words.split(), f"--{name.replace('_', '-')}", "3"], prog_name="curate")
         assert done.exit_code == 2
-        assert f"type --set {key}=VALUE" in done.output
+        assert f"is a setting: type --set {key}=VALUE" in done.output
 
 
 def test_an_unknown_setting_of_a_command_is_named(tmp_path: object) -> None:

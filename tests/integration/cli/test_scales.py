@@ -161,7 +161,7 @@ def test_a_rubric_without_order_makes_no_benchmark(tmp_path: Path) -> None:
     tiny(tmp_path)
     (tmp_path / "prompts").mkdir()
     base = read_yaml(ROOT / "prompts" / "rubric-zh.yaml")
-    named = {**base, "grades": {"心脏": "a", "肺": "b"}, "order": "nominal", "name": "classes"}
+    named = {**base, "grades": {"心脏": "a", "肺": "b"}, "order": "nominal", "name": "classes", "translations": {}}
     (tmp_path / "prompts" / "classes.yaml").write_text(yaml.safe_dump(named, allow_unicode=True), encoding="utf-8")
     assert "classes is nominal" in complaint(tmp_path, "run", "tiny.yaml", "--set", "judge.rubric=classes")
 

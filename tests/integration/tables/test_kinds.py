@@ -118,12 +118,12 @@ def test_a_stranger_s_kind_is_on_card_and_page(export: Path) -> None:
     pages = of(export.parent, "report").split("<main ")
     assert len(pages) == 3, "in both languages"
     for page, none in zip(pages[1:], (strings("zh")["checked"]["none"], strings("en")["checked"]["none"]), strict=True):
-        section = page.partition('<section id="fever">')[2].partition("</section>")[0]
+        section = page.partition('<details id="fever">')[2].partition("</details>")[0]
         read = Read(section)
         assert read.row("yes") == ["24"]
         assert [row[1] for row in read.rows[-3:]] == ["50", "48", "2"]
         assert none in section
-    assert '<a href="#fever">Fever</a>' in pages[0]
+    assert "<summary><h2>Fever</h2></summary>" in pages[1]
     assert any(row[:2] == ["fever", "texts"] and row[2:] == ["50", "48", "2"] for row in Read(pages[2]).rows)
     assert ["fever", "texts", "speaks of no fever", "2"] in Read(pages[2]).rows
 
@@ -145,7 +145,7 @@ def test_people_check_a_stranger_s_kind(export: Path) -> None:
     card = (export / "mteb" / "fever" / "README.md").read_text()
     assert "| sample fever: published labels that people confirm (precision) | 1.000 (" in card
     assert "wang" not in card
-    read = Read(of(run, "report").partition('<section id="fever">')[2].partition("</section>")[0])
+    read = Read(of(run, "report").partition('<details id="fever">')[2].partition("</details>")[0])
     assert read.row(strings("zh")["checked"]["precision"])[0] == "20"
     assert read.row(strings("zh")["checked"]["people"])[0] == "20"
 

@@ -4,10 +4,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from curate.stats.bootstrap import Figure
+from curate.stats.distribution import Bin
 from curate.view import charts
 from curate.view import charts as marks
+from curate.view.charts import ForestRow
 
-KINDS = {"S": "g-S", "A": "g-A", "D": "g-D"}
 HOSTILE = "<script>alert('x')</script>&\""
 
 
@@ -26,15 +28,12 @@ def texts(svg: str) -> list[str]:
 @pytest.mark.parametrize(
     "svg",
     [
-        charts.funnel(HOSTILE, [(HOSTILE, 2)]),
-        charts.stacked(HOSTILE, [(HOSTILE, {"S": 1})], KINDS, {"S": HOSTILE}),
-        charts.upset(HOSTILE, [(HOSTILE, 1)], [([HOSTILE], 1)]),
-        charts.forest(HOSTILE, [(HOSTILE, [(HOSTILE, 0.5, [0.1, 0.9], HOSTILE)])]),
-        charts.histogram(HOSTILE, [(HOSTILE, HOSTILE, 1)], HOSTILE),
+        charts.forest(HOSTILE, [ForestRow(HOSTILE, Figure(0.5, 0.1, 0.9), HOSTILE, tied=True)]),
+        charts.histogram(HOSTILE, [Bin(0, 4, 1)], HOSTILE),
         charts.scores(HOSTILE, [(HOSTILE, 0.5, 0.4, 0.6)]),
         charts.scatter(HOSTILE, [(HOSTILE, 0.1, 0.2)], HOSTILE, HOSTILE),
     ],
-    ids=["funnel", "stacked", "upset", "forest", "histogram", "scores", "scatter"],
+    ids=["forest", "histogram", "scores", "scatter"],
 )
 def test_every_chart_is_named_and_keeps_labels_as_text(svg: str) -> None:
     root = drawn(svg)
@@ -46,68 +45,35 @@ def test_every_chart_is_named_and_keeps_labels_as_text(svg: str) -> None:
     assert "http" not in svg
 
 
-def test_funnel_bars_are_shares_of_the_largest_step() -> None:
-    svg = charts.funnel("漏斗", [("检索到", 4_000), ("正例", 1_000), ("导出", 0)])
-    assert widths(svg) == [100, 25, 0]
-    assert texts(svg) == ["检索到", "4,000", "正例", "1,000", "导出", "0"]
-
-
-def test_stacked_bars_fill_the_row_in_the_order_of_the_kinds() -> None:
-    svg = charts.stacked("等级", [("use", {"D": 90, "S": 6, "A": 4})], KINDS, {})
-    assert widths(svg) == [6, 4, 90]
-    assert [bar.attrib["x"] for bar in drawn(svg).iter("rect")] == ["0%", "6%", "10%"]
-    assert texts(svg) == ["use", "100", "90"], "a number stands only in a bar that is wide enough for it"
-
-
-def test_a_row_without_counts_has_no_bar() -> None:
-    svg = charts.stacked("等级", [("silent", {})], KINDS, {})
-    assert widths(svg) == []
-    assert texts(svg) == ["silent", "0"]
-
-
-def test_upset_shows_who_is_in_a_group_and_how_large_it_is() -> None:
-    svg = charts.upset("重合", [("a", 30), ("b", 60), ("c", 1)], [(["a", "c"], 8), (["b"], 4)])
-    dots = [dot.attrib["class"] for dot in drawn(svg).iter("circle")]
-    assert dots == ["member", "other", "member", "other", "member", "other"]
-    joints = list(drawn(svg).iter("line"))
-    ends = [float(line.attrib["y2"]) - float(line.attrib["y1"]) for line in joints]
-    assert ends == [2 * charts.DOTS, 0], "a line from the first member to the last"
-    bars = [float(bar.attrib["height"]) for bar in drawn(svg).iter("rect") if bar.attrib["class"] == "bar"]
-    assert bars == [4, 4, 4, charts.PLOT, charts.PLOT / 2], "a thin bar per set, then an upright one a group"
-    assert texts(svg) == ["a", "30", "b", "60", "c", "1", "8", "4"]
-
-
-def test_forest_draws_figures_between_their_bounds_and_nothing_for_none() -> None:
-    rows = [("kappa", [("cut", 0.5, [0.25, 0.75], "0.5"), ("grades", None, None, "not defined")])]
-    svg = charts.forest("agreement", rows)
-    [dot], [whisker] = drawn(svg).iter("circle"), [x for x in drawn(svg).iter("line") if "whisker" in x.attrib["class"]]
-    left, middle, right = (float(x.rstrip("%")) for x in (whisker.attrib["x1"], dot.attrib["cx"], whisker.attrib["x2"]))
-    assert middle - left == pytest.approx(right - middle, abs=0.02)
-    assert texts(svg) == ["0", "0.5", "1", "kappa", "0.5", "not defined"]
-
-
-def test_forest_reaches_below_zero_where_a_bound_does() -> None:
-    svg = charts.forest("agreement", [("kappa", [("cut", -0.2, [-0.5, 0.1], "")])])
-    assert texts(svg) == ["-0.5", "0", "1", "kappa"]
-    assert all(float(dot.attrib["cx"].rstrip("%")) > 0 for dot in drawn(svg).iter("circle"))
+def test_forest_draws_intervals_on_one_axis_and_marks_what_is_biased_and_what_is_tied() -> None:
+    rows = [
+        ForestRow("e5", Figure(80.2, 75.8, 84.2), "80.2 (75.8–84.2)", tied=True),
+        ForestRow("use", Figure(64.0, 60.0, 68.0), "64.0 (60.0–68.0)", hollow=True),
+        ForestRow("alone", Figure(50.0), "50.0"),
+    ]
+    svg = charts.forest("scores", rows)
+    lines = [line for line in drawn(svg).iter("line") if line.attrib["class"] == "whisker"]
+    ends = [(float(line.attrib["x1"].rstrip("%")), float(line.attrib["x2"].rstrip("%"))) for line in lines]
+    dots = [float(dot.attrib["cx"].rstrip("%")) for dot in drawn(svg).iter("circle")]
+    assert dots[1] - ends[1][0] == pytest.approx(ends[1][1] - dots[1], abs=0.02)
+    assert len(ends) == 2, "a score without an interval is a dot alone"
+    assert dots == sorted(dots, reverse=True)
+    assert [dot.attrib["class"] for dot in drawn(svg).iter("circle")] == ["member", "hollow", "member"]
+    assert [shade.findtext("title") for shade in drawn(svg).iter("rect")] == ["e5"]
+    assert {"e5", "80.2 (75.8–84.2)", "50", "90"} <= set(texts(svg))
 
 
 def test_histogram_bars_stand_on_one_line() -> None:
-    svg = charts.histogram("正例", [("0", "0", 5), ("1", "1", 10), ("2", "2", 0)], "正例数")
+    svg = charts.histogram("正例", [Bin(0, 0, 5), Bin(1, 1, 10), Bin(2, None, 0)], "正例数")
     bars = list(drawn(svg).iter("rect"))
     assert [float(bar.attrib["height"]) for bar in bars] == [charts.PLOT / 2, charts.PLOT, 0]
     assert len({float(bar.attrib["y"]) + float(bar.attrib["height"]) for bar in bars}) == 1
-    assert texts(svg) == ["5", "0", "10", "1", "2", "正例数"]
+    assert texts(svg) == ["5", "0", "10", "1", "≥2", "正例数"]
+    assert [bar.findtext("title") for bar in bars] == ["0: 5", "1: 10", "≥2: 0"]
 
 
 def test_charts_of_nothing_are_still_charts() -> None:
-    for svg in (
-        charts.funnel("x", []),
-        charts.stacked("x", [], KINDS, {}),
-        charts.upset("x", [], []),
-        charts.forest("x", []),
-    ):
-        assert drawn(svg).findtext("title") == "x"
+    assert drawn(charts.forest("x", [])).findtext("title") == "x"
     assert texts(charts.histogram("x", [], "axis")) == ["axis"]
 
 

@@ -1,16 +1,15 @@
 """Figures of the report, on tables small enough to count by eye."""
 
 import itertools
-from collections import Counter
 
 import polars as pl
 import pytest
 
-from curate.core.records import VERDICTS
 from curate.stats.distribution import Bin, Spread, spread
 from curate.system.files import frame
 from curate.view import run_figures
 from curate.view.run_figures import Drop, RetrieverGroup
+from curate.view.words import strings
 
 
 def pool(**found: str) -> pl.DataFrame:
@@ -98,38 +97,6 @@ def test_spread_of_nothing_is_not_defined() -> None:
     assert spread([]) == Spread(0, None, None, None, None, None, [])
 
 
-def test_sample_takes_as_much_of_every_verdict_as_there_is() -> None:
-    table = verdicts(*["relevant"] * 3, *["not relevant"] * 500, *["contested"] * 60)
-    drawn = run_figures.stratified(table, 20, seed=7)
-    assert Counter(verdict for _, _, verdict in drawn) == {"relevant": 3, "not relevant": 9, "contested": 8}
-    assert len(set(drawn)) == 20
-    assert run_figures.stratified(table.reverse(), 20, seed=7) == drawn, "the draw depends on ids, not on their order"
-    assert run_figures.stratified(table, 20, seed=8) != drawn
-
-
-def test_queries_to_read_are_drawn_whole_and_their_pairs_by_verdict() -> None:
-    rows = [(query, f"d{n:02}", "relevant" if n < 2 else "contested") for query in "abcde" for n in range(9)]
-    table = frame("verdicts", ({"query_id": q, "doc_id": d, "verdict": v} for q, d, v in rows))
-    drawn = run_figures.by_query(table, 3, 5, seed=7)
-    queries = [query for query, _, _ in drawn]
-    assert queries == sorted(queries)
-    assert Counter(Counter(queries).values()) == {5: 3}
-    assert Counter(verdict for _, _, verdict in drawn) == {"relevant": 6, "contested": 9}
-    assert drawn == run_figures.by_query(table.reverse(), 3, 5, seed=7)
-    assert sorted(run_figures.by_query(table, 99, 99, seed=7)) == sorted(rows)
-    assert run_figures.by_query(table, 0, 5, seed=7) == []
-
-
-def test_of_a_query_what_is_not_relevant_is_read_last() -> None:
-    drawn = run_figures.by_query(verdicts("not relevant", "contested", "relevant", "not relevant"), 1, 9, seed=7)
-    assert [verdict for _, _, verdict in drawn] == ["relevant", "contested", "not relevant", "not relevant"]
-
-
-def test_a_small_table_is_shown_whole_and_once() -> None:
-    assert len(run_figures.stratified(verdicts(*VERDICTS), 20, seed=1)) == len(VERDICTS)
-    assert run_figures.stratified(verdicts(*VERDICTS), 0, seed=1) == []
-
-
 @pytest.mark.parametrize(
     ("figure", "bounds", "shown"),
     [
@@ -172,3 +139,18 @@ def test_who_did_not_pass_the_gate_is_known_from_the_report_of_the_stage() -> No
     assert run_figures.failed({"gate": {"judges": judges}}) == ["b", "c"]
     assert run_figures.failed({"gate": {"allow_weak_judges": True}}) == run_figures.failed({"gate": None}) == []
     assert run_figures.failed({}) == []
+
+
+@pytest.mark.parametrize(
+    ("figure", "shown"),
+    [
+        ((0.994, 0.986, 0.999), "99.4 % (98.6–99.9)"),
+        ((0.94, 0.9, 0.97), "94 % (90–97)"),
+        ((1.0, 0.9, 1.0), "100 % (90–100)"),
+        ((0.5, None, None), "50 %"),
+    ],
+)
+def test_a_share_has_a_decimal_where_whole_percents_would_hide_something(
+    figure: tuple[float | None, ...], shown: str
+) -> None:
+    assert run_figures.percents(dict(zip(("value", "low", "high"), figure, strict=True)), strings("en")) == shown

@@ -255,7 +255,7 @@ def test_judges_of_one_family_that_say_the_same_are_named_wherever_labels_stand(
     for place in (done.stdout, curate(tmp_path, "audit").stdout, done.stderr, *cards):
         assert (kin in place, near in place) == (True, True)
     page = (run / "audit.html").read_text(encoding="utf-8")
-    assert "同一家族（kin）的评审：cl1、cl2" in page
+    assert "同一模型系列（kin）的评审：cl1、cl2" in page
     assert "几乎相同的评审：cl1 与 cl2" in page
     assert worth in done.stdout
     assert worth.capitalize() in cards[1]

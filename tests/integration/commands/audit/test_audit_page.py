@@ -12,7 +12,7 @@ from curate.commands.audit.page import KINDS, STYLES, strings
 from curate.core.records import AUDITED
 from curate.core.scale import FIVE
 from curate.system.files import read_json, read_table
-from tests.integration.commands.report.test_report import HOSTILE, Read
+from tests.integration.commands.report.test_report import ABOVE, HOSTILE, Read
 from tests.support.auditing import audited, labelled
 
 
@@ -65,8 +65,13 @@ def test_every_measure_has_its_row(run: Path, found: dict[str, Any], language: s
     words, read = strings(language), Read(page(run, found, language))
     for name in AUDITED:
         each = found["measures"][name]
-        assert read.row(words["measures"][name])[0] == f"{each['mean']:.2f}"
-        assert read.row(words["measures"][name])[-1] == str(each["total"])
+        row, head = read.row(words["measures"][name]), words["head"].get(name)
+        if head:
+            assert f"{head}{each['mean']:.2f} (" in re.sub(r"\s*\n\s*", "", read.text)
+            assert words["head"]["total"].format(each["total"]) in read.text
+            assert (row[0], row[-1]) == (ABOVE, ABOVE), "a number of the head is not repeated"
+        else:
+            assert (row[0], row[-1]) == (f"{each['mean']:.2f}", str(each["total"]))
     assert words["weak_title"] in read.text
     assert words["few"] in read.text
     assert read.tables == read.captions == 2

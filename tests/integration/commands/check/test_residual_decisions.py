@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from curate.commands.check.check_residual import residual
+from curate.commands.check.check_residual import ask
 from curate.commands.check.residual import ResidualDecisions, decide, listing
 from curate.system import files
 from tests.support import machine
@@ -176,7 +176,7 @@ def test_a_terminal_is_asked_place_by_place(work: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("CURATE_HOME", str(work / "home"))
     monkeypatch.setattr("sys.stdin", answers)
     monkeypatch.setattr("sys.stdout", shown)
-    residual(work / "runs" / "tiny", ("", ""), ((), ()), "wang", as_json=False)
+    ask(work / "runs" / "tiny", "wang")
     monkeypatch.undo()
     assert [state for _, state in places(work)] == ["open", "to be masked", "accepted", "open"]
     assert "»7654321«" in shown.getvalue()

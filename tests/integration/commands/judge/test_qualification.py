@@ -226,7 +226,7 @@ def test_report_and_card_name_who_did_not_pass(tmp_path: Path) -> None:
         gate = {"positives": str(known(tmp_path))}
         run = executed(tmp_path, judges, NAMES, gate=gate, allow_weak_judges=True)
     page = (run.folder / "report.html").read_text("utf-8")
-    assert "有评审未通过对照检验" in page
+    assert "有评审未通过资格测试" in page
     assert "<li>n</li>" in page
     assert "<li>m</li>" not in page
     cards = [path.read_text("utf-8") for path in (run.folder / "export").rglob("README.md")]

@@ -77,7 +77,7 @@ def test_agree_check_and_page_say_it_in_the_same_words(folder: Path) -> None:
         assert said.returncode == 0, said.stderr
         assert {NEAR, KIN, UNKNOWN} == {text for text in (NEAR, KIN, UNKNOWN) if text in said.stdout}, words
     assert {NEAR, KIN, UNKNOWN} == {text for text in (NEAR, KIN, UNKNOWN) if text in page}
-    assert "几乎相同的评审：one 与 two（同属 kin 家族、40 项中 100.0% 等级相同" in page
+    assert "几乎相同的评审：one 与 two（同属 kin 模型系列、40 项中 100.0% 等级相同" in page
     common = found(folder, "agree")["dependence"]
     checked = found(folder, "check", "judge")["panel"]
     assert {name: checked[name] for name in ("clones", "families", "effective", "not_measured")} == {

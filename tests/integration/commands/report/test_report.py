@@ -21,6 +21,7 @@ from curate.commands.report.stage import gather, portable
 from curate.core.config import read_yaml
 from curate.core.scale import FIVE
 from curate.pipeline.stage import Context
+from curate.review.showing import Column
 from curate.system.files import read_table
 from curate.view.charts import fitted
 from curate.view.words import strings
@@ -28,6 +29,8 @@ from tests.support import machine
 from tests.support.runs import curate, ran, tiny
 
 HOSTILE = "<script>alert('高血压患者能喝咖啡吗')</script><img src=https://example.org/x.png>"
+ABOVE = "↑"
+"""What stands in the place of a number that the head of the page has."""
 LINKS = ("src", "href", "srcset", "xlink:href", "action", "formaction", "data", "poster", "background", "ping")
 
 
@@ -103,7 +106,7 @@ def html(folder: Path) -> str:
 def shown(folder: Path) -> Shown:
     run = folder / "runs" / "tiny"
     settings = read_yaml(run / "pipeline.yaml")
-    return gather(ReportConfig(pairs=100), Context(run=run, out=run, home=folder, name="tiny", settings=settings))
+    return gather(ReportConfig(), Context(run=run, out=run, home=folder, name="tiny", settings=settings))
 
 
 def test_page_asks_nothing_of_any_network(html: str) -> None:
@@ -111,8 +114,7 @@ def test_page_asks_nothing_of_any_network(html: str) -> None:
     assert all(link.startswith(("#", "data:")) for link in read.links), read.links
     assert not read.tags & {"iframe", "object", "embed", "img", "video", "base"}
     assert "default-src 'none'" in html
-    data, script = read.scripts
-    assert json.loads(data)["panel"] == ["lexical", "strict"]
+    [script] = read.scripts
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}';" in html, "no other script may run"
     style = html[html.index("<style>") : html.index("</style>")]
@@ -121,12 +123,10 @@ def test_page_asks_nothing_of_any_network(html: str) -> None:
 
 def test_texts_stay_texts(shown: Shown) -> None:
     read = Read(page(shown, "zh"))
-    assert HOSTILE in read.text, "a passage is shown as it is"
-    assert any(pair.passage == HOSTILE for pair in shown.pairs)
-    assert not read.tags & {"img", "b>"}
-    assert len(read.scripts) == 2
-    assert HOSTILE in [pair[2] for pairs in json.loads(read.scripts[0])["pairs"].values() for pair in pairs]
     assert shown.description == HOSTILE
+    assert read.text.count(HOSTILE) == 2, "the description, and the settings, are shown as they are"
+    assert not read.tags & {"img", "b>"}
+    assert len(read.scripts) == 1
 
 
 def test_same_run_gives_the_same_bytes_here_and_elsewhere(folder: Path, html: str, tmp_path: Path) -> None:
@@ -165,7 +165,10 @@ def test_counts_are_those_of_the_tables(folder: Path, html: str) -> None:
         assert read.row(query_id) == [text, *map(str, [len(own), *counts]), ""]
     assert read.row(words["stages"]["ingest"])[1:] == ["26", "26", "0"]
     assert read.row(f"lexical ({words['heuristic']})")[-1] == str(len(verdicts))
-    assert read.row(words["verdicts"]["relevant"])[0] == str((verdicts["verdict"] == "relevant").sum())
+    assert read.row(words["verdicts"]["not relevant"])[0] == str((verdicts["verdict"] == "not relevant").sum())
+    positives = (verdicts["verdict"] == "relevant").sum()
+    assert f"{positives} 个正例" in read.text
+    assert read.row(words["verdicts"]["relevant"])[0] == ABOVE, "a number of the head is not repeated"
 
 
 def test_every_table_has_a_caption(html: str) -> None:
@@ -187,39 +190,27 @@ def test_a_sample_of_lengths_says_so(folder: Path, shown: Shown) -> None:
     run = folder / "runs" / "tiny"
     sampled = gather(ReportConfig(lengths=3), Context(run=run, out=run, home=folder, settings={}))
     assert sampled.lengths["corpus"].measured == 3
-    words = strings("zh")
-    assert words["lengths_sample"] in page(sampled, "zh")
-    assert words["lengths_all"] in page(shown, "zh")
+    words = strings("zh")["lengths_sample"].format(sampled.lengths["queries"].measured, 3)
+    assert words in page(sampled, "zh")
+    assert words[:10] not in page(shown, "zh")
 
 
-def test_sample_pairs_show_every_judge(shown: Shown) -> None:
-    assert len(shown.pairs) == shown.steps["consensus"].rows_in
-    assert all([judge for judge, _ in pair.votes] == ["lexical", "strict"] for pair in shown.pairs)
-    assert {grade for pair in shown.pairs for _, grade in pair.votes} <= set("SABCD")
+def test_the_hardest_queries_are_those_without_a_positive_then_the_contested(shown: Shown) -> None:
+    counts = [replace(row, pool=10, verdicts=row.verdicts) for row in shown.queries[:4]]
+    for place, verdicts in enumerate([(3, 5, 2, 0, 0), (0, 10, 0, 0, 0), (2, 0, 8, 0, 0), (0, 5, 5, 0, 0)]):
+        counts[place] = replace(counts[place], query_id=f"n{place}", verdicts=verdicts)
+    ids = [row[0] for row in Read(page(replace(shown, queries=counts), "en")).rows if row and row[0][:1] == "n"]
+    assert [name for name in ids if len(name) == 2] == ["n3", "n1", "n2", "n0"]
+    many = [replace(row, query_id=f"n{number}") for number, row in enumerate([*shown.queries] * 5)]
+    rows = Read(page(replace(shown, queries=many), "en")).rows
+    assert len({row[0] for row in rows if row and re.fullmatch(r"n\d+", row[0])}) == 20
 
 
-def test_pairs_to_read_are_those_of_the_tables(folder: Path, shown: Shown) -> None:
-    run, [data, _] = folder / "runs" / "tiny", Read(page(shown, "zh")).scripts
-    pairs = json.loads(data)["pairs"]
-    verdicts = read_table(run / "consensus", "verdicts").to_dicts()
-    decided = {(row["query_id"], row["doc_id"]): row for row in verdicts}
-    assert sum(map(len, pairs.values())) == len(decided), "a query of this run has fewer pairs than may be shown"
-    for query_id, found in pairs.items():
-        for doc_id, verdict, passage, votes in found:
-            row = decided[query_id, doc_id]
-            assert (verdict, votes) == (row["verdict"], [vote["grade"] for vote in row["votes"]])
-            assert 0 < len(passage) <= 201
-
-
-def test_a_part_of_the_queries_can_be_read_and_a_part_of_their_pairs(folder: Path) -> None:
-    run = folder / "runs" / "tiny"
-    some = ReportConfig(queries=2, pairs_per_query=3)
-    shown = gather(some, Context(run=run, out=run, home=folder, settings={}))
-    assert [len(shown.queries), len(shown.read), len({pair.query_id for pair in shown.read})] == [5, 6, 2]
-    none = page(replace(shown, read=[]), "en")
-    assert 'id="readable"' in page(shown, "en")
-    assert 'id="readable"' not in none
-    assert strings("en")["read_note"] not in none
+def test_settings_of_former_sample_pairs_are_read_and_do_nothing() -> None:
+    former = {"pairs": 5, "queries": 9, "pairs_per_query": 3, "excerpt": 9}
+    assert ReportConfig.model_validate(former) == ReportConfig()
+    with pytest.raises(ValueError, match="hardest"):
+        ReportConfig.model_validate({**former, "hardest": 3})
 
 
 def test_judges_stand_side_by_side(folder: Path, shown: Shown) -> None:
@@ -239,7 +230,8 @@ def test_none_is_not_defined(shown: Shown, language: str, undefined: str) -> Non
     cut = {**shown.agreed["cut"], "fleiss": None, "percent": 0.0, "specific": [None, 1.0], "intervals": intervals}
     read = Read(page(replace(shown, agreed={**shown.agreed, "cut": cut}), language))
     words = strings(language)
-    assert read.row(words["measures"]["fleiss"])[1] == undefined
+    assert read.row(words["measures"]["fleiss"])[1] == ABOVE
+    assert f"{words['head']['agreement']}{undefined}" in read.text
     assert read.row(words["measures"]["percent"])[1] == "0.000"
     names = words["binary"]
     assert [row[2] for row in read.rows if row and row[0] in names and len(row) == 3][-2:] == [undefined, "1.000"]
@@ -334,7 +326,8 @@ def test_a_run_without_an_export_has_a_report_that_says_so(folder: Path, tmp_pat
     ran(tmp_path, "report", "--pipeline", "runs/tiny/pipeline.yaml")
     read = Read((run / "report.html").read_text(encoding="utf-8"))
     assert words["no_export"] in read.text
-    assert words["charts"]["verdicts"] in read.text
+    assert words["verdicts_caption"] in read.text
+    assert "curate export" in read.text.split(words["state"]["next"])[1][:30], "the command to type"
     assert words["rerank_queries"] not in read.text
     states = {row["stage"]: row["state"] for row in machine.data(curate(tmp_path, "status", "--json").stdout)}
     assert (states["export"], states["report"]) == ("missing", "done")
@@ -345,7 +338,7 @@ def test_a_run_without_an_export_has_a_report_that_says_so(folder: Path, tmp_pat
 
 def test_a_whole_run_is_not_called_partial(html: str) -> None:
     assert strings("zh")["partial_title"] not in html
-    assert strings("zh")["no_export_title"] not in html
+    assert strings("zh")["head"]["not_exported"] not in html
 
 
 def test_heuristics_alone_are_warned_of(shown: Shown) -> None:
@@ -362,30 +355,22 @@ def test_bill_says_what_is_unknown(shown: Shown) -> None:
     read = Read(page(judged(shown, bill={"one": known, "two": blind}), "zh"))
     assert read.row("one") == ["1,200", "5", "0", "7", "1.5000"]
     assert read.row("two") == ["1,200", "未知", "0", "7", "未知"]
-    assert ["2,400", "未知", "0", "14", "未知"] in [row[1:] for row in read.rows], (
-        "a sum with an unknown part is unknown"
-    )
+    assert [ABOVE, "未知", "0", "14", ABOVE] in [row[1:] for row in read.rows]
+    assert f"{words['head']['cost']}未知2,400 次调用" in read.text, "a sum with an unknown part is unknown"
 
 
 def test_bill_sums_one_currency_only(shown: Shown) -> None:
     paid = {"calls": 1, "prompt_tokens": 5, "cached_tokens": 0, "output_tokens": 7, "cost": 1.5, "currency": "USD"}
     read = Read(page(judged(shown, bill={"one": paid, "two": paid}), "en"))
     assert read.row("one")[-1] == "1.5000 USD"
-    assert "3.0000 USD" in [row[-1] for row in read.rows if row]
+    assert f"{strings('en')['head']['cost']}3.00 USD" in read.text
     pairs, positives = shown.steps["consensus"].rows_in, shown.agreed["counts"]["relevant"]
     whole = page(judged(shown, bill={"one": paid, "two": paid}), "en")
     assert f"A judged pair cost: {3 / pairs:,.6f} USD" in whole
     assert f"A retained positive cost: {3 / positives:,.6f} USD" in whole
     read = Read(page(judged(shown, bill={"one": paid, "two": {**paid, "currency": "CNY"}}), "en"))
     assert read.row("two")[-1] == "1.5000 CNY"
-    assert "unknown" in [row[-1] for row in read.rows if row]
-
-
-def test_a_missing_grade_is_shown_as_what_happened(shown: Shown) -> None:
-    pair = replace(shown.pairs[0], votes=[("lexical", "refused"), ("strict", None)])
-    text = Read(page(replace(shown, pairs=[pair]), "zh")).text
-    assert "lexical拒答" in text
-    assert "strict未评" in text
+    assert f"{strings('en')['head']['cost']}unknown" in read.text
 
 
 def leaves(value: Any, path: str = "") -> Iterator[str]:
@@ -399,7 +384,7 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
 
 def test_both_languages_have_the_same_words(shown: Shown) -> None:
     assert list(leaves(strings("zh"))) == list(leaves(strings("en")))
-    english = replace(shown, queries=[], pairs=[], description="", settings="")
+    english = replace(shown, queries=[], description="", settings="")
     assert not re.search(r"[\u4e00-\u9fff]", Read(page(english, "en")).text)
 
 
@@ -416,3 +401,17 @@ def test_both_languages_have_the_same_words(shown: Shown) -> None:
 )
 def test_settings_name_no_folder_of_a_machine(value: Any, shown: Any) -> None:
     assert portable(value) == shown
+
+
+def test_a_number_of_the_head_stands_once(shown: Shown) -> None:
+    words, estimate = strings("en"), {"value": 0.9137, "low": 0.8811, "high": 0.9433, "answered": 88}
+    lead = {**shown.lead, "sample": "expert", "read": 123, "twice": 61, "precision": estimate}
+    shares = {"relevant: confirmed": estimate, "recall": {**estimate, "value": 0.5}}
+    column = Column("panel", ("expert",), 123, False, shares, {})
+    read = Read(page(replace(agreeing(shown, 64), lead=lead, experts=[column]), "en"))
+    assert read.text.count("91 %") == 1
+    assert "0.914" not in read.text
+    assert read.row(words["experts"]["rows"]["relevant: confirmed"]) == [ABOVE]
+    assert read.row(words["experts"]["rows"]["recall"]) == ["0.500 (0.88–0.94)"]
+    assert read.row(words["verdicts"]["contested"])[1] == ABOVE
+    assert read.row(words["measures"]["fleiss"])[1] == ABOVE

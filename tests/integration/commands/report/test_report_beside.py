@@ -14,6 +14,7 @@ from curate.pipeline.facts import MADE_FROM, made_from, rated
 from curate.pipeline.stage import Context
 from curate.runs.leaks import digests
 from curate.system.files import read_json, write_json
+from curate.view.state import commands
 from curate.view.words import strings
 from tests.integration.commands.report.test_report import Read, make
 
@@ -49,10 +50,11 @@ def write(context: Context, file: str, figures: dict[str, Any]) -> Path:
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_what_was_not_done_is_named_with_its_command(context: Context, language: str) -> None:
     shown, html = read(context, language)
-    own = strings(language)["done"]
-    for name in ("judge", "pool", "analyze", "experts", "circular", "evaluation", "reasons"):
-        row = html.row(own["names"][name])
-        assert row == [own["states"]["absent"], own["commands"][name]], name
+    words = strings(language)
+    for name in ("judge", "pool", "analyze", "circular", "evaluation", "reasons"):
+        assert html.row(words["done"]["names"][name]) == [commands("checks")[name]], name
+    unread = f"{words['state']['report']['reasons']['sample']} ({words['todo']['needed']})"
+    assert html.row(unread)[0].startswith("curate review export")
     assert shown.asked >= len(shown.queries)
 
 
@@ -65,7 +67,7 @@ def test_figures_are_shown_until_the_tables_they_saw_change(context: Context) ->
     own = strings("en")["done"]
     shown, html = read(context)
     assert shown.beside["analyze"].state == "current"
-    assert html.row(own["names"]["analyze"]) == [own["states"]["current"], own["said"]["easy"].format(5, 5)]
+    assert html.row(own["names"]["analyze"]) == [own["said"]["easy"].format(5, 5)]
     assert "0.123" in html.row("1"), html.row("1")
 
     mark = context.folder("consensus") / "stage.json"
@@ -73,8 +75,7 @@ def test_figures_are_shown_until_the_tables_they_saw_change(context: Context) ->
     write_json(mark, {**known, "outputs": {**known["outputs"], "verdicts.parquet": "another"}})
     shown, html = read(context)
     assert shown.beside["analyze"].state == "older"
-    assert html.row(own["names"]["analyze"]) == [own["states"]["older"], own["commands"]["analyze"]]
-    assert own["older"] in html.text
+    assert html.row(f"{own['names']['analyze']} ({own['older']})") == [commands("checks")["analyze"]]
     assert "0.123" not in html.text
     write_json(mark, known)
     path.unlink()
@@ -87,7 +88,7 @@ def test_a_training_set_that_was_compared_stands_there_until_labels_change(conte
     for counts, said in (((0, 0), own["said"]["no_leak"]), ((2, 1), own["said"]["leaking"].format(2, 1))):
         compared = {"test": digests(context.run), "leaking_queries": counts[0], "leaking_pairs": counts[1]}
         write_json(path, compared)
-        assert read(context)[1].row(own["names"]["leaks"]) == [own["states"]["current"], said]
+        assert read(context)[1].row(own["names"]["leaks"]) == [said]
     assert fingerprint(ReportConfig(), context) != before, "the page is made again"
     write_json(path, {**compared, "test": {}})
     assert beside(context)["leaks"].state == "older"

@@ -74,8 +74,8 @@ def test_a_settling_judge_is_planned_then_paid_for_contested_pairs_alone(settled
     assert body["labels"]["settle"]["pairs"] == own.height
     assert "as judge lexical, strict, third had a part in this set" in card, "a model of its name is circular"
     page = (folder / "runs/tiny/report.html").read_text("utf-8")
-    assert "争议对中由评委 third 单独裁定" in page
-    assert all(f"positives ({labels})" in page for labels in ("panel", "published"))
+    assert "有分歧的对中由评审 third 单独裁定" in page
+    assert all(f"number of positives ({labels})" in page for labels in ("panel", "published"))
 
 
 def test_settled_labels_are_derived_again_from_the_ledger(settled: tuple[Path, Vendor]) -> None:

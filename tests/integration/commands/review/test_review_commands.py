@@ -111,18 +111,21 @@ def test_a_single_assessor_disagrees_with_the_panel_and_nobody_else(folder: Path
     proof = machine.data(curate(folder, "review", "report", "--json").stdout)
     against = proof["disagreements"]
     assert against == proof["disagreements_with_panel"] > proof["disagreements_between_people"] == 0
-    shown = curate(folder, "review", "report").stdout
+    advice, shown = curate(folder, "review", "report").stdout.split("\n", 1)
+    assert advice.startswith("do not publish: the readers confirmed 0 %")
     assert shown.startswith(f"30 of 30 rows read\nopen disagreements: {against} ({against} of anna with the panel)\n")
 
 
 def test_who_has_read_nothing_disagrees_with_nobody(folder: Path) -> None:
     out = curate(folder, "review", "export", "--size", "30", "--assessors", "anna,li", "--controls", "0")
-    assert curate(folder, "review", "report").stdout.splitlines()[1].endswith("(0 of nobody with the panel)")
+    said = curate(folder, "review", "report").stdout.splitlines()
+    assert said[0].startswith("do not publish: nobody has read a row of this sample")
+    assert said[2].endswith("(0 of nobody with the panel)")
     sheet = next(folder / line for line in out.stdout.split() if line.endswith("anna.csv"))
     filled(sheet, "D")
     assert curate(folder, "review", "import", str(sheet)).returncode == 0
-    said = curate(folder, "review", "report").stdout.splitlines()[1]
-    assert said.endswith(" of anna with the panel)"), said
+    later = curate(folder, "review", "report").stdout.splitlines()[2]
+    assert later.endswith(" of anna with the panel)"), later
 
 
 def test_sheets_of_a_sample_can_be_written_again_in_another_format(folder: Path) -> None:

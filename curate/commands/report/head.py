@@ -1,0 +1,139 @@
+"""Head of the report: the evidence for its state, and five figures in the words of a language."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from curate.commands.report.done_rows import controls
+from curate.commands.report.figures import Shown
+from curate.core.records import VERDICTS
+from curate.stats import ratios
+from curate.view import run_figures
+from curate.view.state import Evidence, HeadFigure
+
+Words = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What judging cost, earlier runs included."""
+
+    amount: float | None
+    """None if unknown: a call without a price, or several currencies without exchange rates."""
+    calls: int | None
+    currency: str
+    """With a leading space; empty if unknown."""
+
+
+def evidence(contents: Shown) -> Evidence:
+    """Return the evidence for the state of a run."""
+    judged, lead = contents.steps["judge"].facts, contents.lead
+    export = contents.steps.get("export")
+    gate: Any = export.facts.get("gate") if export else None
+    unfinished = [name for name, step in contents.steps.items() if step.unfinished]
+    lost = str(judged.get("too_many_lost") or "")
+    return Evidence(
+        queries=export.count("queries") if export else 0,
+        precision=lead["precision"],
+        twice=lead["twice"],
+        drawn=lead["drawn"],
+        kappa=lead["kappa"],
+        heuristic=run_figures.only_heuristics(contents.agreed["panel"], _heuristics(judged)),
+        weak=[*run_figures.failed({"gate": {"judges": controls(contents)}}), *(lost.split(", ") if lost else ())],
+        personal=export.count("residual") + gate["published"] if export and gate and gate["looked"] else None,
+        unfinished=next(iter([*unfinished, *contents.outdated, *([] if export else ["export"])]), ""),
+    )
+
+
+def _heuristics(judged: Mapping[str, Any]) -> list[str]:
+    return [str(name) for name in judged.get("heuristic") or ()]
+
+
+def cost(contents: Shown) -> Cost | None:
+    """Return what judging cost; None if no call was paid."""
+    judged: Mapping[str, Any] = contents.steps["judge"].facts
+    rows = list((judged.get("bill") or {}).values())
+    if not rows:
+        return None
+    calls = None if any(row["calls"] is None for row in rows) else sum(row["calls"] for row in rows)
+    if judged.get("rates"):
+        return Cost(judged["total"], calls, f" {judged['currency']}")
+    currencies = list(dict.fromkeys(row.get("currency") or "" for row in rows if row["cost"] != 0))
+    unknown = any(row["cost"] is None for row in rows) or len(currencies) > 1
+    currency = f" {currencies[0]}" if currencies and currencies[0] else ""
+    return Cost(None if unknown else sum(row["cost"] for row in rows), calls, currency)
+
+
+def head_figures(contents: Shown, words: Words) -> list[HeadFigure]:
+    """Return the figures: published queries, precision, agreement of judges, contested pairs, cost."""
+    return [
+        _queries(contents, words),
+        _people(contents.lead, words),
+        _agreement(contents, words),
+        _contested(contents, words),
+        _paid(contents, words),
+    ]
+
+
+def _queries(contents: Shown, words: Words) -> HeadFigure:
+    texts, export = words["head"], contents.steps.get("export")
+    source = texts["of"].format(contents.asked)
+    if export is None:
+        return HeadFigure(texts["queries"], texts["not_exported"], notes=[source])
+    queries, positives = export.count("queries"), export.count("qrels")
+    mean = texts["positives"].format(positives, positives / queries) if queries else ""
+    return HeadFigure(texts["queries"], f"{queries:,}", notes=[source, *([mean] if mean else [])])
+
+
+def _people(lead: Mapping[str, Any], words: Words) -> HeadFigure:
+    texts = words["head"]
+    if lead["sample"] is None:
+        return HeadFigure(texts["people"], texts["nobody"])
+    notes = [texts["read"].format(lead["sample"], lead["read"], lead["twice"])]
+    if lead["precision"] is None:
+        return HeadFigure(texts["people"], texts["unread"], notes=notes)
+    return HeadFigure.of_text(texts["people"], run_figures.percents(lead["precision"], words), notes)
+
+
+def _agreement(contents: Shown, words: Words) -> HeadFigure:
+    texts, agreed = words["head"], contents.agreed["cut"]
+    notes = [texts["on"].format(agreed["items"], agreed["clusters"])]
+    if odd := odd_judge(agreed.get("pairs_of_raters") or ()):
+        notes.append(texts["odd"].format(*odd))
+    elif len(contents.agreed["panel"]) == len(("one", "other")):
+        notes.append(texts["even"])
+    return HeadFigure.of_text(texts["agreement"], run_figures.stated(agreed, "fleiss", words), notes)
+
+
+def odd_judge(pairs: Sequence[Mapping[str, Any]]) -> tuple[str, float] | None:
+    """Return the judge with the lowest mean kappa with the others, and that mean; None for fewer than three judges."""
+    kappas_by_judge = defaultdict[str, list[float]](list)
+    for pair in pairs:
+        for judge in pair["raters"] if pair["nominal"] is not None else ():
+            kappas_by_judge[judge].append(pair["nominal"])
+    if len(kappas_by_judge) < len(("one", "other", "odd")):
+        return None
+    means = {judge: fmean(kappas) for judge, kappas in kappas_by_judge.items()}
+    judge = min(means, key=lambda name: means[name])
+    return judge, means[judge]
+
+
+def _contested(contents: Shown, words: Words) -> HeadFigure:
+    texts, queries = words["head"], (contents.published or contents).queries
+    counts = [row.verdicts[VERDICTS.index("contested")] for row in queries]
+    pairs = [sum(row.verdicts) for row in queries]
+    share = ratios.ratio(counts, pairs, range(len(queries)), contents.seed)
+    if share is None:
+        return HeadFigure(texts["contested"], words["undefined"])
+    bounds = "" if share.low is None or share.high is None else f"({100 * share.low:.1f}–{100 * share.high:.1f})"
+    return HeadFigure(texts["contested"], f"{share.value:.1%}", bounds, [texts["judged"].format(sum(pairs))])
+
+
+def _paid(contents: Shown, words: Words) -> HeadFigure:
+    texts, paid = words["head"], cost(contents)
+    if paid is None:
+        return HeadFigure(texts["cost"], "0", notes=[texts["free"]])
+    amount = words["unknown"] if paid.amount is None else f"{paid.amount:,.2f}{paid.currency}"
+    return HeadFigure(texts["cost"], amount, notes=[] if paid.calls is None else [texts["calls"].format(paid.calls)])

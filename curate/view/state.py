@@ -1,0 +1,148 @@
+"""State of a benchmark or an audit, in one of four colours, by a rule with thresholds that are this project's own.
+
+Green needs every condition. Red: assessors reject the positives, heuristics judged, or no query is published. Grey: a
+stage is not finished. Everything else is amber.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from curate.system import resources
+from curate.view import run_figures
+from curate.view.words import strings
+
+QUERIES, TWICE, PRECISION = 50, 50, 0.8
+"""Minimum numbers of queries and of pairs that two assessors read, and minimum lower bound of precision."""
+_RED = frozenset({"judged", "published", "accepted"})
+"""Conditions without which a set must not score models."""
+_ASSESSED = ("accepted", "sample", "answered", "precision", "twice", "guessing")
+"""Conditions that assessors' answers meet, in the order in which they can be met."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Figures that decide the state."""
+
+    queries: int
+    precision: Mapping[str, Any] | None
+    """Share of the positives that assessors confirm, by a probability sample: value, low, high; None if unread."""
+    twice: int = 0
+    """Number of pairs that two assessors read."""
+    drawn: bool = False
+    """Whether a sample was drawn, read or not."""
+    kappa: Mapping[str, Any] | None = None
+    """Agreement of panel and assessors on relevance; None if it is not measured. An audit does not need it."""
+    heuristic: bool = False
+    """Whether all judges are heuristics."""
+    weak: Sequence[str] = ()
+    """Judges that did not pass their controls, or left too many pairs without a grade."""
+    personal: int | None = 0
+    """Number of texts with open personal data; None if nothing looked for it."""
+    unfinished: str = ""
+    """Stage to run next; empty if the run is finished."""
+
+    @property
+    def conditions(self) -> dict[str, bool]:
+        """Return condition of green -> whether it holds, the most urgent first."""
+        low, high = ((self.precision or {}).get(bound) for bound in ("low", "high"))
+        return {
+            "finished": not self.unfinished,
+            "judged": not self.heuristic,
+            "published": self.queries > 0,
+            "personal": not self.personal,
+            "judges": not self.weak,
+            "accepted": high is None or high >= PRECISION,
+            "sample": self.drawn or self.precision is not None,
+            "answered": self.precision is not None,
+            "precision": low is not None and low >= PRECISION,
+            "twice": self.twice >= TWICE,
+            "guessing": self.kappa is not None and (self.kappa["low"] or 0) > 0,
+            "masked": self.personal is not None,
+            "queries": self.queries >= QUERIES,
+        }
+
+
+@dataclass(frozen=True)
+class State:
+    """A colour, with its reason, rule and next steps in a language."""
+
+    colour: Literal["green", "amber", "red", "grey"]
+    sentence: str
+    command: str
+    """The one command to type next."""
+    conditions: Sequence[tuple[bool, str]]
+    """(Whether it holds, a condition of green)."""
+    rule: str
+    """How the other colours come about."""
+    steps: Sequence[tuple[str, str]]
+    """(What is missing, command), the most urgent first; assessors have one step at a time."""
+
+
+@dataclass(frozen=True)
+class HeadFigure:
+    """A figure at the top of a page: number, interval, and lines on what it was counted on."""
+
+    title: str
+    number: str
+    interval: str = ""
+    notes: Sequence[str] = ()
+
+    @classmethod
+    def of_text(cls, title: str, text: str, notes: Sequence[str]) -> "HeadFigure":
+        """Return a figure that is printed as a number with its interval in brackets, if it has one."""
+        number, bracket, bounds = text.replace("（", " (").replace("）", ")").partition(" (")
+        return cls(title, number, f"({bounds}" if bracket else "", notes)
+
+
+def of_evidence(evidence: Evidence, language: str, page: Literal["report", "audit"] = "report") -> State:
+    """Return the state that the evidence gives, in the words of a page."""
+    words, holding = strings(language)["state"], evidence.conditions
+    unmet = [name for name, holds in holding.items() if not holds and name in words[page]["reasons"]]
+    listed = {**commands(page), "finished": f"curate {evidence.unfinished}"}
+    values = {"weak": words["comma"].join(evidence.weak), "stage": evidence.unfinished, **_thresholds(words)}
+    reasons = {name: text.format(**values) for name, text in words[page]["reasons"].items()}
+    later = [name for name in unmet if name in _ASSESSED][1:]
+    damning = [] if evidence.unfinished else [name for name in unmet if name in _RED]
+    first = next(iter([*damning, *unmet]), "ready")
+    colour: Literal["green", "amber", "red", "grey"] = (
+        "grey" if evidence.unfinished else "red" if damning else "amber" if unmet else "green"
+    )
+    return State(
+        colour=colour,
+        sentence=words["sentence"].format(words[page]["names"][colour], reasons[first]),
+        command=listed[first],
+        conditions=[
+            (holding[name], text.format(**values))
+            for name, text in words["conditions"].items()
+            if name in words[page]["reasons"]
+        ],
+        rule=words["rule"].format(**values),
+        steps=[(reasons[name], listed[name]) for name in unmet if name not in later],
+    )
+
+
+def commands(group: Literal["report", "audit", "checks"]) -> Mapping[str, str]:
+    """Return the commands of a group of `commands.yaml`."""
+    by_group: Mapping[str, Mapping[str, str]] = resources.translations("view/commands.yaml")
+    return by_group[group]
+
+
+def advice(proof: Mapping[str, Any], language: str = "en") -> str:
+    """Return what to do with labels by a sample that assessors read (see `review.proof.prove`), as a sentence."""
+    words, precision = strings(language), proof["confirmed"]["relevant"]
+    texts = words["state"]["advice"]
+    if precision is None:
+        return str(texts["nothing" if proof["read"] else "unread"])
+    holding = Evidence(QUERIES, precision, proof["twice"]).conditions
+    key = next((name for name in ("accepted", "precision", "twice") if not holding[name]), "ready")
+    share = run_figures.percents(precision, words)
+    return str(texts[key]).format(share=share, pairs=proof["twice"], **_thresholds(words["state"]))
+
+
+def _thresholds(words: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "queries": f"{QUERIES:,}",
+        "twice": f"{TWICE:,}",
+        "precision": words["percent"].format(f"{100 * PRECISION:.0f}"),
+    }
