@@ -245,7 +245,7 @@ def evaluation(bench: Bench) -> Iterator[Cells]:
     yield [f"pool of `curate run`, `engine.device`, {len(pools[on])} pairs", "", "", "equal"]
     for device in pools:
         words = ("--models", f"bm25,{bench.minilm}", "--no-baselines", "--device", device, "--out", f"scores/{device}")
-        folder.curate("evaluate", "runs/cpu", *words, "--speed", "--speed-queries", bench.sizes.timed)
+        folder.curate("evaluate", "runs/cpu", *words, "--speed", "--set", f"speed_queries={bench.sizes.timed}")
         scores[device] = folder.read(f"scores/{device}/evaluation.json")
     yield from _timed(scores["cpu"], scores[on], on)
 
@@ -280,7 +280,7 @@ def training(bench: Bench) -> Iterator[Cells]:
     words = ("train", "triples.jsonl", "--base", bench.minilm, "--test", "runs/cpu", "--device", bench.device)
     settings = f"steps={steps} lora.rank=16 lora.alpha=32 rate=0.001 batch=32 negatives=1 eval_every={steps}"
     changes = [word for each in settings.split() for word in ("--set", f"train.{each}")]
-    folder.curate(*words, "--seeds", 1, "--few-seeds", "--out", "trained", *changes)
+    folder.curate(*words, "--seeds", 1, "--set", "few_seeds=true", "--out", "trained", *changes)
     trained = folder.read("trained/train.json")
     [seed] = trained["seeds"]
     losses = [value for _, value in seed["loss"]]

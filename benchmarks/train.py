@@ -151,7 +151,7 @@ def report(place: Place, triples: str, model: Path, name: str) -> None:
     )
     draws = [found]
     for first in DRAWS:
-        more = ("--few-seeds", "--seeds", "1", "--set", f"train.seed={first}")
+        more = ("--set", "few_seeds=true", "--seeds", "1", "--set", f"train.seed={first}")
         draws.append(trained(place, triples, model, f"{name}-{first}", *more))
     for one in draws:
         for seed, score in zip(one["seeds"], one["test"][0]["seeds"], strict=True):

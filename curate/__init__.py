@@ -8,6 +8,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
     from curate.api.asking import ask_models
+    from curate.api.commands import *  # noqa: F403
     from curate.api.cost_plan import ConsentNeeded, CostPlan
     from curate.api.results import AuditResult, EvaluationResult, audit, evaluate
     from curate.api.run_view import RunView, open  # noqa: A004 - read as `curate.open`
@@ -53,6 +54,11 @@ __version__ = "0.2.0"
 _NAMES = {
     "commands.agree.result": "AgreementResult agree",
     "api.asking": "ask_models",
+    "api.commands": "analyze check_circular check_judge check_leaks check_mask check_pool consensus diff diversify "
+    "doctor embed export extend gradient ingest init judge label ledger_check ledger_export "
+    "ledger_import ledger_stats mask models models_test notes paper paraphrase pilot_export "
+    "pilot_report pool queries ready recognisers report resolve review_adjudicate review_export "
+    "review_import review_report review_serve schema show status sts tokens train train_set verify",
     "ask.task": "LLMTask",
     "api.results": "AuditResult EvaluationResult audit evaluate",
     "commands.anonymise.result": "AnonymisedTexts anonymise",
@@ -138,6 +144,7 @@ __all__ = [
     "plan",
     "run",
 ]
+__all__ += _NAMES["api.commands"].split()  # noqa: PLE0605 - the commands, one function each
 
 
 def __getattr__(name: str) -> object:

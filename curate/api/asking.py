@@ -5,18 +5,20 @@ from pathlib import Path
 
 from curate.api.cost_plan import consenting
 from curate.api.run_view import PathLike
-from curate.api.running import Tell, silent
+from curate.api.running import Tell
 from curate.ask.panel import Panel
 from curate.ask.task import TASKS, AskedModel, Item, LLMTask
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger, default_path
 from curate.llm.recorded_votes import Answer
 from curate.runs import opening
+from curate.runs.command import silent
 from curate.system.run_lock import locked
 
 PURPOSE = "task"
 
 
+@consenting()
 def ask_models(
     task: LLMTask[Item, Answer] | str,
     items: Mapping[str, Item],
@@ -45,6 +47,6 @@ def ask_models(
     context = work.beside("pool")
     found: LLMTask[Item, Answer] = TASKS.load(task)() if isinstance(task, str) else task
     asked = [AskedModel.named(context, name, "models", PURPOSE) for name in models]
-    with locked(work.folder), Ledger(context.ledger or default_path(context.home)) as ledger, consenting():
+    with locked(work.folder), Ledger(context.ledger or default_path(context.home)) as ledger:
         panel = Panel(ledger, context, asked, command="the same call with batch=True")
         return panel.permitted("the task", lambda panel: panel.ask(found, items))

@@ -11,10 +11,8 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.errors import BudgetError
 from curate.llm.exchange_rates import shown
+from curate.runs.python_errors import python_errors
 from curate.view import html
-
-WORDS = {"--max-cost AMOUNT": "max_cost=AMOUNT", "--yes": "yes=True"}
-"""Option of the commands, as in messages -> argument of the API."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +73,11 @@ class ConsentNeeded(BudgetError):
 
 @contextmanager
 def consenting() -> Iterator[None]:
-    """Turn a BudgetError with a cost estimate into ConsentNeeded; other errors are not changed."""
+    """Name arguments instead of options in errors; turn a BudgetError with a cost estimate into ConsentNeeded."""
     try:
-        yield
+        with python_errors():
+            yield
     except BudgetError as error:
         if not error.planned:
             raise
-        message = str(error)
-        for option, argument in WORDS.items():
-            message = message.replace(option, argument)
-        raise ConsentNeeded(message, CostPlan(error.planned)) from None
+        raise ConsentNeeded(str(error), CostPlan(error.planned)) from None

@@ -10,11 +10,11 @@ import polars as pl
 
 from curate.api.cost_plan import consenting
 from curate.api.run_view import PathLike, RunView
-from curate.api.running import Settings, Tell, assignments
+from curate.api.running import Tell
+from curate.commands.audit.command import AuditCommand
+from curate.commands.evaluate.command import EvaluateCommand
 from curate.core.protocols import PaidProgress, quiet
-from curate.pipeline.folder import newest_when_done
-from curate.runs import opening
-from curate.system.files import read_json
+from curate.runs.command import Settings, assignments, silent
 from curate.view import html
 
 
@@ -92,6 +92,7 @@ class EvaluationResult:
         return html.block("Scores, points of 100", html.table(overview(self.figures, bold="*")), html.lines(self.notes))
 
 
+@consenting()
 def audit(
     source: PathLike | None = None,
     *,
@@ -120,27 +121,30 @@ def audit(
     the original labels. `run_files` are systems to score by original and new labels. All other arguments are as for
     `run`: without `max_cost` or `yes` no language model is called, and ConsentNeeded has the cost estimate.
     """
-    lists = {"pool.retrievers": retrievers, "judge.models": models}
-    changes = [f"{key}=[{','.join(names)}]" for key, names in lists.items() if names]
-    options = {
-        "pool.depth": depth,
-        "ingest.sample": queries,
-        "ingest.relevant_from": relevant_from,
-        "language": language,
-    }
-    changes += [*opening.assigned(options), *opening.scored([Path(run_file) for run_file in run_files])]
-    file = None if pipeline is None else os.fspath(pipeline)
-    if source is not None:
-        changes, file = opening.of_source("audit", os.fspath(source)) + changes, file or opening.AUDIT
-    notify = tell or _silent
-    folder = None if run is None else Path(run)
-    work = opening.need_audit(opening.opened(file, folder, [*changes, *assignments(settings)], tell=notify))
-    work.progress, work.tell, work.consent = progress or quiet, notify, opening.consent(max_cost, yes, batch=batch)
-    with consenting(), newest_when_done(work.folder):
-        work.execute(None, force=force)
-    return AuditResult(RunView(work.folder), read_json(work.folder / "audit" / "audit.json"))
+    command = AuditCommand(
+        source=None if source is None else os.fspath(source),
+        models=models,
+        retrievers=retrievers,
+        depth=depth,
+        queries=queries,
+        relevant_from=relevant_from,
+        language=language,
+        score=tuple(map(Path, run_files)),
+        pipeline=None if pipeline is None else os.fspath(pipeline),
+        run=None if run is None else Path(run),
+        settings=assignments(settings),
+        force=force,
+        max_cost=max_cost,
+        yes=yes,
+        batch=batch,
+        progress=progress or quiet,
+        tell=tell or silent,
+    )
+    result = command.result()
+    return AuditResult(RunView(Path((result.event or {})["run_folder"])), result.data)
 
 
+@consenting()
 def evaluate(
     run: RunView | PathLike,
     models: Sequence[str] = (),
@@ -151,23 +155,25 @@ def evaluate(
     out: PathLike | None = None,
     tell: Callable[[str], None] | None = None,
     floors: bool = True,
+    **options: Any,  # noqa: ANN401
 ) -> EvaluationResult:
     """Score models on a benchmark with mteb, and test which differences between them are significant.
 
     `run` is an opened run, a run folder, an export or the folder of one task. `models` are bm25, encoders, folders or
     names of models. BM25 and the offline encoders are scored, too, unless `baselines` is false. `legacy` are folders or
     mteb tasks whose system ranking is compared. `floors` adds trivial baselines, such as ranking by length. Tables and
-    charts are written to `out`, by default the folder `evaluation` of the run. Needs the extra `eval`. The figures are
-    those of `curate evaluate --json`.
+    charts are written to `out`, by default the folder `evaluation` of the run. `options` are further options of
+    `curate evaluate`, such as `against`. Needs the extra `eval`. The figures are those of `curate evaluate --json`.
     """
-    from curate.commands.evaluate import evaluation as evaluating
-
-    folder = run.folder if isinstance(run, RunView) else Path(run)
-    order = evaluating.EvaluationOptions(
-        folder, list(models), list(legacy), baselines, device, Path(out) if out else None, floors=floors
+    command = EvaluateCommand(
+        folder=run.folder if isinstance(run, RunView) else Path(run),
+        models=models,
+        legacy=legacy,
+        baselines=baselines,
+        device=device,
+        out=None if out is None else Path(out),
+        tell=tell or silent,
+        floors=floors,
+        **options,
     )
-    return EvaluationResult(evaluating.evaluate(order, tell or _silent))
-
-
-def _silent(_line: str) -> None:
-    """Ignore a notice."""
+    return EvaluationResult(command())

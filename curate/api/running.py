@@ -1,8 +1,7 @@
 """Running pipelines and estimating their cost from Python, with the same rules as the commands."""
 
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from curate.api.cost_plan import CostPlan, consenting
@@ -12,12 +11,13 @@ from curate.commands.run.plan import RunPlan
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
 from curate.runs import opening
+from curate.runs.command import Settings, assigned, assignments, silent
 from curate.runs.runner import Run
 
-Settings = Mapping[str, object]
 Tell = Callable[[str], None]
 
 
+@consenting()
 def run(
     pipeline: PathLike | None = None,
     *,
@@ -53,15 +53,16 @@ def run(
 
     UserError, ConfigError or DataError if the input is invalid, RunFailed if the work could not be done.
     """
-    work = _opened(pipeline, run, [*assignments(settings), *opening.assigned({"language": language})], progress, tell)
+    changes = [*assignments(settings), *assigned({"language": language})]
+    work = _opened(pipeline, run, changes, progress, tell)
     work.consent = opening.consent(
         max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges
     )
-    with consenting():
-        work.execute(stages, force=force or retry)
+    work.execute(stages, force=force or retry)
     return RunView(work.folder)
 
 
+@consenting()
 def plan(
     pipeline: PathLike | None = None,
     *,
@@ -77,13 +78,14 @@ def plan(
     them, `RunView.plan` gives the same at once. The arguments are those of `run`. `bill` estimates all stages that call
     a model.
     """
-    work = _opened(pipeline, run, [*assignments(settings), *opening.assigned({"language": language})], progress, tell)
+    changes = [*assignments(settings), *assigned({"language": language})]
+    work = _opened(pipeline, run, changes, progress, tell)
     if "judge" not in work.pipeline.head.stages:
         raise UserError(f"{work.pipeline.head.name}: its stages have no 'judge', so there is nothing to plan")
-    with consenting():
-        return CostPlan(opening.quoted(work))
+    return CostPlan(opening.quoted(work))
 
 
+@consenting()
 def bill(
     pipeline: PathLike,
     *,
@@ -99,7 +101,7 @@ def bill(
     Nothing is sent or written. The estimate of a stage is exact if its input exists; else it is forecast from the texts
     of the source. The arguments are those of `run`.
     """
-    assign = [*assignments(settings), *opening.assigned({"language": language})]
+    assign = [*assignments(settings), *assigned({"language": language})]
     folder, notify = None if run is None else Path(run), tell or silent
     work = opening.opened_to_plan(os.fspath(pipeline), folder, assign, tell=notify)
     work.progress, work.tell, work.consent = progress or quiet, notify, opening.consent(None, batch=batch)
@@ -120,32 +122,3 @@ def _opened(
     work = opening.opened(file, None if folder is None else Path(folder), assign, tell=notify)
     work.progress, work.tell = progress or quiet, notify
     return work
-
-
-def assignments(settings: Settings | None) -> list[str]:
-    """Return overridden settings as assignments `SECTION.KEY=JSON`; UserError for a value that JSON cannot represent.
-
-    A mapping as value overrides single keys of a section.
-    """
-    lines = []
-    for key, setting in (settings or {}).items():
-        changes: dict[str, object] = {key: setting}
-        if isinstance(setting, Mapping):
-            changes = {f"{key}.{name}": inner for name, inner in setting.items()}
-        lines += [f"{name}={json.dumps(change, default=_plain)}" for name, change in changes.items()]
-    return lines
-
-
-def _plain(setting: object) -> object:
-    """Return a path as text and a set as a sorted list, for JSON; UserError for other types."""
-    if isinstance(setting, os.PathLike):
-        return os.fspath(setting)
-    if isinstance(setting, set | frozenset):
-        return sorted(setting)
-    raise UserError(
-        f"settings: found {type(setting).__name__}, expected text, a number, true or false, a list or a dict"
-    )
-
-
-def silent(_line: str) -> None:
-    """Ignore a notice."""

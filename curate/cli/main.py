@@ -10,7 +10,7 @@ from curate.system import interrupts
 def main() -> None:
     """Run the command line and exit; an error of the user is printed as a sentence, without a traceback."""
     interrupts.listen()  # first of all, for what is imported takes a third of a second
-    from curate.runs.group import STOPPED, Stopped
+    from curate.core.errors import STOPPED, Stopped
 
     try:
         code = _ended()
@@ -32,8 +32,7 @@ def _ended() -> int | str | None:
     from typer.exceptions import TyperException
 
     from curate.cli.app import app
-    from curate.core.errors import CurateError
-    from curate.runs.group import STOPPED, Stopped
+    from curate.core.errors import STOPPED, CurateError, Stopped
     from curate.view import answers
 
     interrupts.begin()

@@ -110,17 +110,20 @@ def check(model: type[Model], data: object, where: str) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        complaints: dict[str, list[str]] = {}
-        for problem in error.errors():
-            keys = [str(key) for key in problem["loc"] if not _ALTERNATIVE.match(str(key))]
-            if ": " in where or not where.endswith(".yaml"):
-                location = ".".join([where, *keys])
-            else:  # the name of a file, set apart from its keys
-                location = f"{where}: {'.'.join(keys)}" if keys else where
-            complaints.setdefault(location, []).append(_complaint(model, keys, problem))
-        # a value that fits no alternative of a union has several complaints at one location
-        lines = (f"{location}: {' or '.join(words)}" for location, words in complaints.items())
-        raise ConfigError("\n".join(lines)) from error
+        # the name of a file is set apart from its keys
+        separator = ": " if ": " not in where and where.endswith(".yaml") else "."
+        raise ConfigError(complaints(model, error, where, separator)) from error
+
+
+def complaints(model: type[BaseModel], error: ValidationError, where: str, separator: str) -> str:
+    """Return one line per mistake with its location: `where`, the separator, and the dotted key."""
+    words_by_location: dict[str, list[str]] = {}
+    for problem in error.errors():
+        keys = [str(key) for key in problem["loc"] if not _ALTERNATIVE.match(str(key))]
+        location = f"{where}{separator}{'.'.join(keys)}" if keys else where
+        words_by_location.setdefault(location, []).append(_complaint(model, keys, problem))
+    # a value that fits no alternative of a union has several complaints at one location
+    return "\n".join(f"{location}: {' or '.join(words)}" for location, words in words_by_location.items())
 
 
 def _complaint(model: type[BaseModel], path: Sequence[str], problem: Mapping[str, Any]) -> str:
@@ -174,9 +177,11 @@ def text_digest(text: str) -> str:
 
 
 def plain(content: object) -> Json:
-    """Return a dataclass, also nested in lists, as JSON values."""
+    """Return a dataclass, also nested in lists and mappings, as JSON values."""
     if is_dataclass(content) and not isinstance(content, type):
         return {field.name: plain(getattr(content, field.name)) for field in fields(content)}
     if isinstance(content, tuple | list):
         return [plain(entry) for entry in content]
+    if isinstance(content, Mapping):
+        return {str(key): plain(entry) for key, entry in content.items()}
     return cast("Json", content)

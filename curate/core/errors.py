@@ -147,3 +147,10 @@ def suggestion(unknown: str, choices: Iterable[str]) -> str:
     near = difflib.get_close_matches(unknown, words, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{hint}known: {', '.join(words) or 'none'}"
+
+
+STOPPED = "stopped; what was finished is kept, and the same command goes on from there"
+
+
+class Stopped(Exception):
+    """The user pressed Ctrl-C; the message says what was saved and how to resume."""

@@ -1,6 +1,5 @@
 """Names of all stages in the order of a run; their modules are imported on demand."""
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -24,31 +23,9 @@ KNOWN = (*NAMES[:3], "queries", *NAMES[3:-2], *_KINDS, *NAMES[-2:], "audit", "tr
 """All stages, each after those whose tables it reads."""
 
 
-@dataclass(frozen=True)
-class KindCommand:
-    """Command of a stage that builds the items of a task type and asks a panel; its settings have `panel`."""
-
-    help: str
-    generator: str = ""
-    """Help of the option `--generator`; empty if the settings have no `generator`."""
-
-
-WRITER = "Language model that writes the sentences, or `templates`."
-KIND_COMMANDS = {
-    "queries": KindCommand(
-        "Have a model write queries for a corpus, and models of another family filter them.",
-        "Language model that writes the queries.",
-    ),
-    "label": KindCommand("Have a panel pick the label of each text: classification and clustering tasks."),
-    "paraphrase": KindCommand("Write paraphrases, have a panel confirm them, and set neighbours against them.", WRITER),
-    "gradient": KindCommand(
-        "Make series of texts with falling agreement to a query: mixes, edits, and the panel's grades.",
-        "Who writes counterparts of the same meaning: `templates`, or `paraphrase`, the stage of that name.",
-    ),
-    "sts": KindCommand("Write an STS set: sentence pairs around synonyms, of the same meaning or of another.", WRITER),
-}
-"""Stage -> its command, for stages in `KNOWN`. `queries` builds no task type but has the same options. The module
-`stage` of each has a function `planned`, which returns the requests that would be sent, for `--plan`."""
+BUILDING = ("queries", *_KINDS)
+"""Stages whose items models write or label. The module `stage` of each has a function `planned`, which returns the
+requests that would be sent, for `--plan`."""
 
 
 def config(name: str) -> "type[Section]":

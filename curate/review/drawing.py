@@ -119,7 +119,7 @@ class SampleOptions:
 
     def _check_items(self) -> None:
         """Raise ConfigError for options that need judged pairs: a sample of items only estimates precision."""
-        options = {"--controls": self.controls is not None, "--known": self.known is not None}
+        options = {"--controls": self.controls is not None, "known": self.known is not None}
         if odd := next((option for option, is_set in options.items() if is_set), None):
             raise ConfigError(
                 f"{odd}: pairs of query and document are planted, but --of {self.of} has none; leave it out"

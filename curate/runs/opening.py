@@ -5,7 +5,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from curate.core.config import Json
@@ -113,11 +113,6 @@ def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *,
         work = opened(pipeline, folder, assign, detect=False, tell=lambda _: None)  # other errors are raised again
         tell(f"language: {work.pipeline.head.language}, for the source cannot be read")
         return work
-
-
-def assigned(options: Mapping[str, object]) -> list[str]:
-    """Return options (setting -> value) as assignments `KEY=JSON`; those that are None are left out."""
-    return [f"{key}={json.dumps(setting)}" for key, setting in options.items() if setting is not None]
 
 
 def of_source(kind: str, source: str) -> list[str]:

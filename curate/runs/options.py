@@ -1,71 +1,117 @@
-"""Options that several commands share."""
+"""Options that several commands share, as base classes of commands."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from curate.core.config import Json
+from curate.runs.command import RUN, SPENDING, Assignments, Command, option
+from curate.view.answers import Result
+from curate.view.text import as_table
 
-from curate.runs import completing
+if TYPE_CHECKING:
+    from curate.pipeline.stage import Consent
+    from curate.runs.runner import Run
 
-AllowWeak = Annotated[
-    bool, typer.Option("--allow-weak-judges", help="Continue with judges that did not pass their controls.")
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object, which `curate schema` describes, instead of text.")
-]
-Assessor = Annotated[str | None, typer.Option(help="Who filled in the files, if the files do not name a person.")]
-Assessors = Annotated[str, typer.Option(help="Names of the people who read, separated by commas.")]
-Assign = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", help="Change a setting: section.key=value; may be repeated.", autocompletion=completing.settings
-    ),
-]
-Depth = Annotated[int | None, typer.Option(min=1, help="Documents that each retriever returns per query.")]
-File = Annotated[
-    str | None,
-    typer.Option(
-        "--pipeline", help="Pipeline file, or the name of a packaged one.", autocompletion=completing.pipelines
-    ),
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option("--run", help="Run folder; default: runs/NAME, or the newest run.", autocompletion=completing.runs),
-]
-Force = Annotated[bool, typer.Option("--force", help="Run again even if up to date.")]
-Formats = Annotated[str, typer.Option("--format", help="File format: csv, xlsx, or csv,xlsx.")]
-Language = Annotated[
-    str | None, typer.Option("--language", help="Language of the texts, such as zh; default: detected.")
-]
-Batch = Annotated[
-    bool, typer.Option("--batch", help="Send through batch APIs, at about half the price, where a vendor has one.")
-]
-MaxCost = Annotated[
-    str | None,
-    typer.Option("--max-cost", metavar="<50 or 50USD>", help="Stop before the calls cost more than this."),
-]
-Offline = Annotated[bool, typer.Option("--offline", help="Send nothing; take every answer from the ledger.")]
-Panel = Annotated[
-    str | None,
-    typer.Option("--models", help="The panel: names of judges, separated by commas.", autocompletion=completing.judges),
-]
-Plan = Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")]
-PlanAsJson = Annotated[bool, typer.Option("--json", help="Print the plan as one JSON object; with --plan.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the web page; 0 takes a free one.")]
-Queries = Annotated[int | None, typer.Option(min=1, help="Size of a random sample of queries; default: all.")]
-Retrievers = Annotated[
-    str | None,
-    typer.Option(
-        "--retrievers",
-        help="Names of retrievers, separated by commas: bm25,e5,use.",
-        autocompletion=completing.retrievers,
-    ),
-]
-Retry = Annotated[
-    bool, typer.Option("--retry", help="Ask again where a model refused or its answer could not be parsed.")
-]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the random sample; default: the pipeline's.")]
-Source = Annotated[
-    str | None, typer.Argument(help="Folder in BEIR or MTEB layout, or name of an MTEB task; default: the run's.")
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
+
+PACKAGED = {"audit": "audit", "train": "train-set"}
+"""Kind of a run on a source -> its packaged pipeline."""
+
+
+class OnRun(Command):
+    """A command about a run."""
+
+    run: Path | None = option(
+        "Run folder; default: runs/NAME, or the newest run.", None, complete="runs", metavar="FOLDER", group=RUN
+    )
+
+    def folder(self, remedy: str = "give a run with --run") -> Path:
+        """Return the run folder, by default the newest, with a notice; UserError, ending in `remedy`, if invalid."""
+        from curate.runs import opening
+
+        return opening.run_folder(self.run, remedy, tell=self.notify)
+
+    def open_run(self) -> "Run":
+        """Return the run, ready for its progress to be shown."""
+        from curate.runs import opening
+
+        return self._reporting(opening.opened(None, self.run, tell=self.notify))
+
+    def _reporting(self, work: "Run") -> "Run":
+        work.progress, work.tell = self.progress, self.tell
+        return work
+
+
+class OnPipeline(OnRun):
+    """A command about a run, whose settings may be changed."""
+
+    pipeline: str | None = option(
+        "Pipeline file, or the name of a packaged one.", None, complete="pipelines", metavar="FILE", group=RUN
+    )
+    settings: Assignments = option(
+        "Change a setting; may be repeated.",
+        (),
+        flag="--set",
+        complete="settings",
+        metavar="SECTION.KEY=VALUE",
+        group=RUN,
+    )
+
+    def open_run(self, *, detect: bool = True) -> "Run":
+        """Return the run; with `detect`, the language of a pipeline that names none is detected, with a notice."""
+        from curate.runs import opening
+
+        changes = [*self.assignments(), *self.settings]
+        return self._reporting(opening.opened(self.pipeline, self.run, changes, detect=detect, tell=self.notify))
+
+    def open_run_on(self, kind: str, source: str | None, changes: Sequence[str] = ()) -> "Run":
+        """Return the run of a packaged pipeline on a source, named `KIND-SOURCE`; without a source, an earlier run."""
+        from curate.runs import opening
+
+        changes, pipeline = [*changes, *self.assignments(), *self.settings], self.pipeline
+        if source is not None:
+            changes, pipeline = [*opening.of_source(kind, source), *changes], pipeline or PACKAGED[kind]
+        return self._reporting(opening.opened(pipeline, self.run, changes, tell=self.notify))
+
+
+class Spending(Command):
+    """A command that may call models at a cost."""
+
+    max_cost: str | float | None = option(
+        "Stop before the calls cost more than this.", None, metavar="50|50USD", group=SPENDING
+    )
+    yes: bool = option("Spend without a cap.", False, group=SPENDING)
+    batch: bool = option(
+        "Send through batch APIs, at about half the price, where a vendor has one.", False, group=SPENDING
+    )
+
+    def consent(self) -> "Consent":
+        """Return what the options allow to spend and to send; ConfigError for an invalid amount."""
+        from curate.runs import opening
+
+        names = ("batch", "retry", "offline", "allow_weak_judges")
+        return opening.consent(
+            self.max_cost, self.yes, **{name: getattr(self, name) for name in names if hasattr(self, name)}
+        )
+
+
+class Plannable(Spending):
+    """A command that may call models at a cost, which `--plan` estimates."""
+
+    plan: bool = option("Print calls, tokens and cost; send nothing.", False, group=SPENDING)
+
+    def cost_estimate(self, rows: Sequence[Mapping[str, Json]], digits: int = 4) -> Result[object]:
+        """Return rows of calls and cost, the last one their total, as the result."""
+        return Result(rows, [as_table(rows, digits=digits) if rows else "nothing is left to send"])
+
+
+class LedgerFirst(Spending):
+    """A command that asks models about items, some of which the ledger may hold."""
+
+    offline: bool = option("Send nothing; take every answer from the ledger.", False, group=SPENDING)
+
+
+class AskingModels(LedgerFirst):
+    """A command that asks models about items, and can ask again about those without an answer."""
+
+    retry: bool = option("Ask again where a model refused or its answer could not be parsed.", False, group=SPENDING)

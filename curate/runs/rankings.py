@@ -6,7 +6,6 @@ system ranking before and after are compared on the queries that retain a releva
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import polars as pl
 
 from curate.ask.build import kit
 from curate.core.errors import UserError
+from curate.core.figures import Figure, Record, figure
 from curate.core.records import TABLES, Query
 from curate.panel.voting import PAIR
 from curate.pipeline.facts import known_ids, pooled
@@ -21,7 +21,7 @@ from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import ranked
 from curate.retrieval.ranking import ndcg
 from curate.retrieval.retrievers import runfile
-from curate.stats.bootstrap import Figure, averages, divided, measured
+from curate.stats.bootstrap import averages, divided, measured
 from curate.stats.rank_correlation import kendall
 from curate.stats.ratios import rate
 from curate.stats.tally import Floats
@@ -41,33 +41,25 @@ def ranked_hits(pool: pl.DataFrame) -> pl.DataFrame:
     return pool.filter(pl.col("hits").list.len() > 0)
 
 
-@dataclass(frozen=True)
-class Change:
-    """A system's mean nDCG@10 with all labels (`ndcg`), and without the relevant documents of one retriever alone."""
+class Change(Record):
+    """A system's mean nDCG@10 with all labels, and without the relevant documents of one retriever alone."""
 
-    system: str
-    ndcg: Figure
-    without: Figure
-    change: Figure
-    """`without` minus `ndcg`."""
+    system: str = figure("name of the system")
+    ndcg: Figure = figure("mean nDCG@10 with all labels")
+    without: Figure = figure("the same without the relevant documents that this retriever alone found")
+    change: Figure = figure("`without` minus `ndcg`")
 
 
-@dataclass(frozen=True)
-class LeftOut:
+class LeftOut(Record):
     """Comparison of the benchmark with and without the relevant documents that only one retriever found."""
 
-    retriever: str
-    found: int
-    """Relevant documents that the retriever ranks within the depth of the pool (see `depths`)."""
-    alone: int
-    """Number of the `found` that no other retriever ranks within that depth."""
-    share: Figure
-    """Share of all relevant documents that are in `alone`."""
-    lost: int
-    """Number of queries that would have no relevant document left."""
-    tau: Figure
-    """Kendall's tau-b of the system rankings with and without these documents."""
-    changes: tuple[Change, ...]
+    retriever: str = figure("name of the retriever")
+    found: int = figure("relevant documents that it ranks within the depth")
+    alone: int = figure("relevant pairs that no other found")
+    share: Figure = figure("of all relevant pairs that no other found")
+    lost: int = figure("queries that lose their last relevant document")
+    tau: Figure = figure("of the order of the systems with and without it")
+    changes: tuple[Change, ...] = figure("a row per system")
 
 
 def depths(rankings: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
@@ -185,34 +177,26 @@ LAST = 5
 """Saturation of a pool is measured on its last 1 / LAST documents, a fifth."""
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(Record):
     """Bin of the pairs at the pool positions `low` to `high`, both included."""
 
-    low: int
-    high: int
-    queries: int
-    """Queries whose pool reaches `low`."""
-    pairs: int
-    relevant: int
-    rate: Figure
-    """Share of the pairs that are relevant."""
-    cumulated: int
-    """Relevant pairs from the first position to `high`."""
-    a_query: float
-    """`cumulated` per query of the pool."""
+    low: int = figure("first position")
+    high: int = figure("last position")
+    queries: int = figure("queries whose pool reaches `low`")
+    pairs: int = figure("pairs at these positions")
+    relevant: int = figure("relevant ones of these pairs")
+    rate: Figure = figure("share of these pairs that are relevant")
+    cumulated: int = figure("relevant pairs from the first position to `high`")
+    a_query: float = figure("`cumulated` per query of the pool", digits=2)
 
 
-@dataclass(frozen=True)
-class Late:
+class Late(Record, schema_name="unsaturated"):
     """A query whose pool still yields relevant documents in its last fifth."""
 
-    query_id: str
-    pool: int
-    """Documents in the pool."""
-    relevant: int
-    late: int
-    """Relevant documents in the last fifth."""
+    query_id: str = figure("id of the query")
+    pool: int = figure("documents in its pool")
+    relevant: int = figure("relevant ones of them")
+    late: int = figure("relevant documents in the last fifth")
 
 
 def marked(pool: pl.DataFrame, qrels: pl.DataFrame) -> pl.DataFrame:
@@ -278,34 +262,26 @@ DECIDED = frozenset({"relevant", "not relevant", "not positive"})
 """Verdicts by which a document is a positive or not; contested and incomplete leave that open."""
 
 
-@dataclass(frozen=True)
-class Depth:
+class Depth(Record, schema_name="coverage"):
     """Coverage of a system's first `k` documents by verdicts; counts are summed over the queries that it ranks."""
 
-    k: int
-    documents: int
-    judged: Figure
-    """Judged@k: share of a query's first k documents that have a verdict, mean over queries."""
-    holes: int
-    """Unjudged documents, without any verdict."""
-    doubtful: int
-    """Documents that are contested or incomplete."""
+    k: int = figure("documents read per ranking")
+    documents: int = figure("documents in these places, over all queries")
+    judged: Figure = figure("Judged@k: share of a query's first k documents that have a verdict, mean over queries")
+    holes: int = figure("unjudged documents, without any verdict")
+    doubtful: int = figure("documents that are contested or incomplete")
 
 
-@dataclass(frozen=True)
-class Covered:
+class Covered(Record, schema_name="system"):
     """Coverage of one system's rankings by the run's verdicts."""
 
-    system: str
-    queries: int
-    """Queries with a relevant document, on which nDCG is measured."""
-    absent: int
-    """Number of these queries without a ranking by the system; their nDCG is 0."""
-    stock: Figure
-    """nDCG@10 in which unjudged, contested and incomplete documents count as not relevant (as mteb scores)."""
-    condensed: Figure
-    """nDCG@10 of the condensed list, from which these documents are removed (Sakai, SIGIR 2007)."""
-    depths: tuple[Depth, ...]
+    system: str = figure("name of the system")
+    queries: int = figure("queries with a relevant document, on which nDCG is measured")
+    absent: int = figure("queries without an answer")  # their nDCG is 0
+    stock: Figure = figure("nDCG@10, unjudged documents as not relevant")  # contested and incomplete too, as in mteb
+    condensed: Figure = figure("nDCG@10 without unjudged documents")  # nor contested and incomplete: Sakai, SIGIR 2007
+    depths: tuple[Depth, ...] = figure("coverage of its first documents, by depth")
+    pooled: bool = figure("whether it is one of the pool's retrievers", default=False)
 
 
 def covered(

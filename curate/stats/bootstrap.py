@@ -6,8 +6,8 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from curate.core.config import Json
 from curate.core.errors import ConfigError
+from curate.core.figures import Figure
 from curate.stats.tally import Floats, Ints
 
 FEW = 50
@@ -31,19 +31,6 @@ class Additive(Protocol):
 
 
 Clusters = TypeVar("Clusters", bound=Additive)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure with its percentile interval (95 % by default); None where it is not defined."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-    def shown(self) -> dict[str, Json]:
-        """Return value, low and high for JSON."""
-        return {"value": self.value, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from curate.stats.bootstrap import Figure, averages
+from curate.core.figures import Figure
+from curate.stats.bootstrap import averages
 
 RANKS = (1, 10, 100)
 """Last rank of each band; deeper ranks form one more band, and queries without a rank another."""

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from curate.stats.bootstrap import Figure, divided
+from curate.core.figures import Figure
+from curate.stats.bootstrap import divided
 from curate.stats.significance import figures, grouped, mean_value, spearman
 from curate.stats.tally import Floats, Ints
 

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from curate.core.figures import Figure
 from curate.stats import bootstrap
-from curate.stats.bootstrap import DIGITS, Figure, divided, measured
+from curate.stats.bootstrap import DIGITS, divided, measured
 from curate.stats.sample_estimates import wilson
 from curate.stats.tally import Floats, Ints, Stacked
 
@@ -15,7 +16,6 @@ _NOTHING = 1e-12
 """Variances up to this value count as 0, because they are due to rounding."""
 
 
-@dataclass(frozen=True)
 class Ratio(Figure):
     """A ratio with its 95 % interval (none for fewer than two clusters), and its numbers of pairs and clusters."""
 

@@ -13,7 +13,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from curate.stats.bootstrap import BLOCK, Figure, divided, from_replicates, resamples
+from curate.core.figures import Figure
+from curate.stats.bootstrap import BLOCK, divided, from_replicates, resamples
 from curate.stats.tally import Floats, Ints
 
 ROWS = 100

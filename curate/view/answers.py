@@ -6,13 +6,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, is_dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path, PurePath
-from typing import IO, Any
+from typing import IO, Any, Generic, TypeVar
 
-import typer
-
+from curate.core.errors import ConfigError
 from curate.view import output_mode
 
 PACKAGE = "curate-ir"
@@ -25,6 +25,27 @@ An error class of another library is never reported as the user's mistake.
 
 Failure = dict[str, str | int]
 """The field `error` of the envelope: `code`, `message`, `exit` (exit code)."""
+
+
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True)
+class Result(Generic[Data]):
+    """What a command found."""
+
+    data: Data
+    """As `--json` prints it, and as the call in Python returns it."""
+    lines: Iterable[str] = ()
+    """The same as text; iterated only if it is printed."""
+    warnings: Sequence[str] = ()
+    """Caveats for the JSON output; the text contains them already."""
+    failed: Exception | None = None
+    """Raised after the answer was given, as of a check that found something."""
+    event: Mapping[str, Any] | None = None
+    """Fields of the last event of `--json-lines`; by default `data`, as the field of this name."""
+    to_stderr: bool = False
+    """Whether the text goes to standard error, since standard output is for a file."""
 
 
 class _Call:
@@ -59,40 +80,26 @@ def alone() -> Iterator[None]:
         _call.out = None
 
 
-def notice(line: str) -> None:
-    """Print a line to standard error, and add it to the warnings of the envelope."""
-    _call.warnings += (line,)
-    typer.echo(line, err=True)
+def give(result: Result[Any]) -> None:
+    """Print a command's result as text, in the envelope or as the last event; then raise what failed, if anything."""
+    import typer
+
+    if output_mode.json():
+        _call.warnings += tuple(result.warnings)
+        _print(result.data, None if result.failed is None else failure(result.failed))
+    elif not output_mode.json_lines():
+        text = "\n".join(result.lines)
+        if text:
+            typer.echo(text, err=result.to_stderr)
+    elif result.failed is None:
+        output_mode.emit({"event": "result", **(result.event or {"data": plain(result.data)})})
+    if result.failed is not None:
+        raise result.failed
 
 
-def answer(
-    data: object,
-    lines: Iterable[str],
-    *,
-    as_json: bool,
-    warnings: Iterable[str] = (),
-    failed: BaseException | None = None,
-) -> None:
-    """Print a command's data, in the envelope or as `lines` of text; then raise `failed`, if given.
-
-    `lines` are iterated only if they are printed. `warnings` are for the envelope only; the lines contain them already.
-    """
-    if as_json:
-        _call.warnings += tuple(warnings)
-        _print(data, None if failed is None else failure(failed))
-    elif output_mode.json_lines():
-        output_mode.put({"data": plain(data)}, "")
-    else:
-        typer.echo("\n".join(lines))
-    if failed is not None:
-        raise failed
-
-
-def only_plans(as_json: bool) -> None:
+def only_plans() -> None:
     """Raise ConfigError for --json without --plan; a running stage supports --json-lines instead."""
-    from curate.core.errors import ConfigError
-
-    if as_json:
+    if output_mode.json():
         raise ConfigError("found --json without --plan, expected both; a run itself speaks JSON with --json-lines")
 
 
@@ -128,6 +135,8 @@ def codes() -> dict[str, str]:
 
 def plain(content: object) -> Any:  # noqa: ANN401 - any JSON value
     """Return a value in JSON's types: NaN and infinity as None; paths, dates and keys of mappings as text."""
+    if is_dataclass(content) and not isinstance(content, type):
+        content = vars(content)
     if isinstance(content, Mapping):
         return {str(key): plain(entry) for key, entry in content.items()}
     if isinstance(content, list | tuple):
@@ -142,7 +151,7 @@ def plain(content: object) -> Any:  # noqa: ANN401 - any JSON value
 def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, typer.Abort):
+    if type(error).__name__ == "Abort":  # of typer, which takes long to import
         return "a question was left without an answer; give the options instead, or answer it in a terminal"
     format_message = getattr(error, "format_message", None)  # of the command line's own errors
     return (format_message() if format_message else str(error)) or type(error).__name__
@@ -174,6 +183,8 @@ def write(text: str) -> None:
 
     A broken pipe is ignored, as of `| head`.
     """
+    import typer
+
     try:
         typer.echo(text.encode("utf-8", "backslashreplace"), file=_call.out)
     except BrokenPipeError:  # else the interpreter tries again at its end, and complains

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 from unicodedata import east_asian_width
 
+from curate.core.figures import Figure
 from curate.core.scale import FIVE, Scale
-from curate.stats.bootstrap import Figure
 from curate.stats.distribution import Bin
 
 FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"

@@ -1,38 +1,42 @@
-"""Output mode of a command: text, no progress (`--quiet`), or JSON (`--json-lines`)."""
+"""Output mode of a command: text, no progress (`--quiet`), or JSON (`--json`, `--json-lines`)."""
 
-import inspect
-import json
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from json import dumps
+from typing import Any
 
-import typer
-
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress and no news; results and errors still.")]
-AsLines = Annotated[
-    bool, typer.Option("--json-lines", help="Print progress, news and the result as one JSON object per line.")
-]
+OPTIONS = {"--json": "json", "--json-lines": "json_lines", "--quiet": "quiet"}
+"""Option of every command -> the mode that it switches on."""
 
 
 class _Mode:
-    quiet = json_lines = False
-    result: dict[str, Any]
+    quiet = json = json_lines = False
 
 
 _mode = _Mode()
 _writing = threading.Lock()
 
 
-def begin(*, quiet: bool = False, json_lines: bool = False) -> None:
-    """Set the output mode of a command at its start."""
-    _mode.quiet, _mode.json_lines, _mode.result = quiet, json_lines, {}
+def taken_from(words: Sequence[str]) -> list[str]:
+    """Set the mode of a command by the options among its words, and return the other words.
+
+    Words behind `--` are no options.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    for name, mode in OPTIONS.items():
+        setattr(_mode, mode, name in words[:end])
+    return [word for word in words[:end] if word not in OPTIONS] + list(words[end:])
 
 
 def quiet() -> bool:
     """Return whether progress and notices are hidden."""
     return _mode.quiet
+
+
+def json() -> bool:
+    """Return whether standard output is one JSON object."""
+    return _mode.json
 
 
 def json_lines() -> bool:
@@ -42,36 +46,7 @@ def json_lines() -> bool:
 
 def emit(event: Mapping[str, Any]) -> None:
     """Print an event as a line of JSON on standard output and flush; thread-safe."""
-    line = json.dumps(event, ensure_ascii=False) + "\n"
+    line = dumps(event, ensure_ascii=False) + "\n"
     with _writing:
         sys.stdout.write(line)
         sys.stdout.flush()
-
-
-def put(result: Mapping[str, Any], text: str, *, err: bool = False) -> None:
-    """Print part of a command's result as text, or with `--json-lines` add it to the final event, `result`."""
-    if json_lines():
-        _mode.result.update(result)
-    else:
-        typer.echo(text, err=err)
-
-
-def reporting(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command with the options `--quiet` and `--json-lines`, and emit its result as the last event."""
-
-    @wraps(command)
-    def reported(*args: Any, quiet: bool = False, json_lines: bool = False, **options: Any) -> None:  # noqa: ANN401
-        begin(quiet=quiet, json_lines=json_lines)
-        command(*args, **options)
-        if json_lines:
-            emit({"event": "result", **_mode.result})
-
-    options = {"quiet": Quiet, "json_lines": AsLines}
-    signature = inspect.signature(command)
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
-        for name, kind in options.items()
-    ]
-    reported.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *parameters])  # type: ignore[attr-defined]
-    reported.__annotations__ = {**command.__annotations__, **options}
-    return reported

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from curate.core.config import Json
+from curate.core.figures import Figure
 from curate.core.records import VERDICTS
 from curate.core.scale import Scale
 from curate.panel import voting
@@ -17,7 +18,7 @@ from curate.panel.rules import ConsensusRule
 from curate.panel.voting import PAIR, Policy
 from curate.stats import bootstrap, rank_correlation
 from curate.stats.agreement import scalar
-from curate.stats.bootstrap import Figure, divided, measured
+from curate.stats.bootstrap import divided, measured
 from curate.stats.tally import Floats
 
 BANDS = (10, 20, 50, 100)
@@ -224,7 +225,7 @@ def compare_orders(labels: Labels, rankings: pl.DataFrame, seed: int) -> dict[st
             {system: mean for system, mean in scores[source].items() if mean is not None} for source in (BASE, name)
         )
         against[name] = {
-            "tau_b": tau.shown(),
+            "tau_b": tau.to_json(),
             "tau_ap": _rounded(rank_correlation.tau_ap(base_scores, other_scores)),
             "rank_biased_overlap": _rounded(rank_correlation.rank_biased_overlap(base_scores, other_scores)),
         }

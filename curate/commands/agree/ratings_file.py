@@ -341,7 +341,7 @@ def _odd_labels(labels: Sequence[str], layout: Layout) -> list[str]:
     none = [text for text in labels if text.casefold() in BLANKS and text not in layout.order]
     twice = [text for text in labels if sum(text.casefold() == label.casefold() for label in labels) > 1]
     notes = {
-        f"counted as ratings: {', '.join(none)}; --blank {','.join(none)} if they are none": none,
+        f"counted as ratings: {', '.join(none)}; --set blank={','.join(none)} if they are none": none,
         f"counted as different ratings: {', '.join(sorted(twice))}; write them alike if they are one": twice,
     }
     return [note for note, about in notes.items() if about]

@@ -12,6 +12,7 @@ import polars as pl
 from curate.commands.agree import lines as levels
 from curate.commands.agree.lines import MeasuredLevels
 from curate.core.errors import ConfigError, CurateError, suggestion
+from curate.runs.python_errors import python_errors
 from curate.view import html
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int
     return AgreementResult(figures, measured, f"{', '.join(figures['panel'])} in {work.folder}", all_notes)
 
 
+@python_errors()
 def agree(
     ratings: "str | os.PathLike[str] | pl.DataFrame | object",
     *,

@@ -1,53 +1,42 @@
 """`curate analyze`: why judges disagree, and how hard the queries are."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs import completing
-from curate.runs.options import AsJson, Batch, File, Folder, MaxCost, Offline, Plan, Retry, Yes
-from curate.runs.running import allowed, open_run, print_plan
-from curate.view.answers import answer
+from curate.runs.command import option
+from curate.runs.options import AskingModels, OnPipeline, Plannable
+from curate.view.answers import Result
 from curate.view.text import HEURISTIC, as_table, caveats, ranged, too_few
 
 Figures = Mapping[str, Any]
 
 
-def analyze(
-    pipeline: File = None,
-    run: Folder = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Language model that labels a sample; by default nothing is sent.", autocompletion=completing.models
-        ),
-    ] = None,
-    sample: Annotated[
-        int, typer.Option(min=1, help="Number of contested pairs, and of queries, that the model labels.")
-    ] = 100,
-    plan: Plan = False,
-    max_cost: MaxCost = None,
-    yes: Yes = False,
-    batch: Batch = False,
-    retry: Retry = False,
-    offline: Offline = False,
-    as_json: AsJson = False,
-) -> None:
-    """Analyse why judges disagree and how hard queries are: by counts, and with --model by labels of a sample."""
-    from curate.commands.analyze import analysis
-    from curate.view.progress import bars
+class AnalyzeCommand(OnPipeline, Plannable, AskingModels):
+    """Explain disagreement.
 
-    work = open_run(pipeline, run)
-    work.consent = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch)
-    order = analysis.AnalysisOptions(model, sample)
-    if plan:
-        print_plan(work, work.consent, lambda: analysis.planned(work, order), digits=4, as_json=as_json)
-        return
-    with bars() as (work.progress, work.tell):
-        summary: Figures = analysis.analyze(work, order)
-    queries = summary["all"]["queries"] if summary["all"] else None
-    answer(summary, _text(summary), as_json=as_json, warnings=caveats(summary, queries))
+    Why judges disagree and how hard queries are: by counts, and with --model by labels of a sample.
+    """
+
+    words = "analyze"
+    examples = ("analyze", "analyze --model qwen --sample 100 --plan")
+
+    model: str | None = option(
+        "Language model that labels a sample; by default nothing is sent.", None, complete="models", metavar="NAME"
+    )
+    sample: int = option("Number of contested pairs, and of queries, that the model labels.", 100, ge=1)
+
+    def result(self) -> Result[Any]:
+        """Return the figures; with `plan`, what the model would be asked."""
+        from curate.commands.analyze import analysis
+
+        work = self.open_run()
+        work.consent = self.consent()
+        options = analysis.AnalysisOptions(self.model, self.sample)
+        if self.plan:
+            return self.cost_estimate(analysis.planned(work, options))
+        summary: Figures = analysis.analyze(work, options)
+        queries = summary["all"]["queries"] if summary["all"] else None
+        return Result(summary, _text(summary), caveats(summary["heuristic"], queries))
 
 
 def _text(summary: Figures) -> Iterator[str]:

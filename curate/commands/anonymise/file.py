@@ -162,7 +162,7 @@ def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Don
             return summary
     except BrokenExecutor as error:
         raise RunFailed(
-            "a process that masks was ended from outside, perhaps for want of memory; set --processes"
+            "a process that masks was ended from outside, perhaps for want of memory; give --set processes=2"
         ) from error
     except OSError as error:
         if error.errno not in FULL:

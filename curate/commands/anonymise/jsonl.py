@@ -109,7 +109,7 @@ def _row(line: RawLine, text: str, script: Script, fields: Fields, keys: Sequenc
         names = " and ".join(f"`{key}`" for key in keys)
         raise DataError(
             f"{script.place}:{line.number}: found the key {names}, expected a free one for the spans; name it with "
-            "--spans-key KEY"
+            "--set spans_key=KEY"
         )
     texts: dict[Path, str] = {}
     numbers: set[Path] = set()
@@ -132,7 +132,7 @@ def _row(line: RawLine, text: str, script: Script, fields: Fields, keys: Sequenc
     return JsonLine(script, line.number, line.raw, text, texts, len(numbers), key=key, empty=not record)
 
 
-_SPARE = "let rows without it pass with --allow-missing"
+_SPARE = "let rows without it pass with --set allow_missing=true"
 
 
 def _parsed(text: str) -> dict[str, object]:

@@ -107,7 +107,7 @@ class Script:
         except UnicodeEncodeError as error:
             raise DataError(
                 f"{self.place}:{line}: found no room in {self.encoding.upper()} for a placeholder's characters; take "
-                "--placeholders en, or save the file as UTF-8"
+                "--set placeholders=en, or save the file as UTF-8"
             ) from error
 
     def lines(self, stream: BinaryIO) -> Iterator[RawLine]:
@@ -119,7 +119,7 @@ class Script:
     def undecodable(self, number: int) -> Problem:
         """Return the problem of a line whose bytes cannot be decoded."""
         problem = f"bytes that are not {self.encoding.upper()}"
-        hint = "save the file as UTF-8, or name what it is with --encoding, such as gb18030"
+        hint = "save the file as UTF-8, or name what it is, as in --set encoding=gb18030"
         return Problem(number, problem, "text in one encoding", f"{hint}; --on-error drop leaves such lines out")
 
 
@@ -151,7 +151,7 @@ def opened(stream: BinaryIO, encoding: Encoding | Literal["auto"], path: str) ->
     head = stream.read(HEAD)
     long = len(head) == HEAD
     head += stream.readline()  # the sample ends with a whole line
-    name = guess(io.BytesIO(head), path, "--encoding") if encoding == "auto" else encoding
+    name = guess(io.BytesIO(head), path, "--set encoding=NAME") if encoding == "auto" else encoding
     bom, codec = next(((bom, codec) for bom, codec in _BOMS if head.startswith(bom)), (b"", ""))
     if not codec.startswith(name):  # a mark of another encoding is text in this one
         bom, codec = b"", "utf-16-le" if name == "utf-16" else ""

@@ -10,6 +10,7 @@ import polars as pl
 from curate.core.config import check
 from curate.core.errors import DataError
 from curate.core.protocols import Progress, quiet
+from curate.runs.python_errors import python_errors
 from curate.view import html
 
 SPANS = {"text": pl.Int64, "start": pl.Int64, "end": pl.Int64, "kind": pl.String, "recogniser": pl.String}
@@ -55,6 +56,7 @@ class AnonymisedTexts:
         return html.block(self._sentence(), html.table(rows))
 
 
+@python_errors()
 def anonymise(
     texts: Iterable[str],
     *,

@@ -70,7 +70,7 @@ class MaskRequest:
         if self.format not in (None, *get_args(Format)):
             raise ConfigError(f"--format: {self.format!r}: {suggestion(str(self.format), get_args(Format))}")
         if self.encoding not in ("auto", *get_args(Encoding)):
-            raise ConfigError(f"--encoding: {self.encoding!r}: {suggestion(self.encoding, get_args(Encoding))}")
+            raise ConfigError(f"encoding: {self.encoding!r}: {suggestion(self.encoding, get_args(Encoding))}")
         if self.source != PIPE and not Path(self.source).is_file():
             what = "is a folder" if Path(self.source).is_dir() else "no such file"
             raise DataError(f"{self.source}: {what}; give a file, or - for standard input")
@@ -81,7 +81,7 @@ class MaskRequest:
                 "one, or take JSONL, whose rows hold their spans"
             )
         if self.spans_key is not None and not (self.spans and self.kind == "jsonl" and self.spans_key):
-            raise ConfigError("--spans-key: names the key of spans in JSONL; give --spans as well, and JSONL")
+            raise ConfigError("spans_key: names the key of spans in JSONL; give --spans as well, and JSONL")
         for path in (self.target, self.sidecar):
             if path not in (None, PIPE) and not self.force and Path(path).exists():
                 raise UserError(f"{path}: is there already; choose another name, or write over it with --force")
@@ -154,8 +154,3 @@ def masking(config: Path | None, words: Path | None, **changes: object) -> Maski
     if "words" in checked.words:
         raise ConfigError(f"{config}: words.words: is the name that --words has; choose another one")
     return checked.model_copy(update={"words": {**checked.words, "words": CustomWords(file=words)}})
-
-
-def listed(names: str | None) -> list[str] | None:
-    """Return the names in a comma-separated list, without empty ones; None for None."""
-    return None if names is None else [name.strip() for name in names.split(",") if name.strip()]

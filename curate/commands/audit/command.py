@@ -2,82 +2,61 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from curate.runs.options import (
-    AsJson,
-    Assign,
-    Batch,
-    Depth,
-    File,
-    Folder,
-    Force,
-    Language,
-    MaxCost,
-    Panel,
-    Plan,
-    Queries,
-    Retrievers,
-    Source,
-    Yes,
-)
-from curate.runs.running import allowed, assigned, carry_out, listed, of_source, open_run
-from curate.view.answers import answer
-from curate.view.output_mode import reporting
+from curate.runs.command import RUN, Names, argument, option
+from curate.runs.options import OnPipeline, Plannable
+from curate.view.answers import Result
 from curate.view.text import as_table, caveats, too_few
 
 if TYPE_CHECKING:
     from curate.runs.runner import Run
 
 
-@reporting
-def audit(
-    source: Source = None,
-    retrievers: Retrievers = None,
-    depth: Depth = None,
-    models: Panel = None,
-    queries: Queries = None,
-    runs: Annotated[
-        list[Path] | None, typer.Option("--score", help="Run file to score by old and new labels; may be repeated.")
-    ] = None,
-    relevant_from: Annotated[
-        int | None,
-        typer.Option(min=1, help="Lowest score of the set's qrels that means relevant, where they have several."),
-    ] = None,
-    language: Language = None,
-    plan: Plan = False,
-    max_cost: MaxCost = None,
-    yes: Yes = False,
-    batch: Batch = False,
-    pipeline: File = None,
-    run: Folder = None,
-    assign: Assign = None,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Have a panel grade what retrievers return, compare it with a set's labels, and write a repaired set."""
-    from curate.runs.opening import need_audit, scored
-    from curate.system.files import read_json
+class AuditCommand(OnPipeline, Plannable):
+    """Find label errors in a dataset.
 
-    changes = listed("pool.retrievers", retrievers) + listed("judge.models", models)
-    settings = {
-        "pool.depth": depth,
-        "ingest.sample": queries,
-        "ingest.relevant_from": relevant_from,
-        "language": language,
-    }
-    changes += [*assigned(settings), *scored(runs or [])]
-    if source is not None:
-        changes = of_source("audit", source) + changes
-        pipeline = pipeline or "audit"
-    work = open_run(pipeline, run, [*changes, *(assign or [])])
-    if not carry_out(need_audit(work), allowed(max_cost, yes, batch=batch), plan=plan, force=force, as_json=as_json):
-        return
-    figures = read_json(work.folder / "audit" / "audit.json")
-    warnings = [*figures["dependence"]["warnings"], *caveats(figures, figures["queries"])]
-    answer(figures, _lines(figures, work), as_json=as_json, warnings=warnings)
+    A panel grades what retrievers return; the original labels are compared, and a repaired set is written.
+    """
+
+    words = "audit"
+    examples = ("audit CmedqaRetrieval --models gpt,qwen,deepseek --plan", "audit my-set --queries 100 --max-cost 20")
+
+    source: str | None = argument("Folder in BEIR or MTEB layout, or name of an MTEB task; default: the run's.", None)
+    models: Names = option(
+        "The panel: names of judges, separated by commas.", (), key="judge.models", complete="judges", metavar="NAMES"
+    )
+    retrievers: Names = option(
+        "Names of retrievers, separated by commas: bm25,e5,use.",
+        (),
+        key="pool.retrievers",
+        complete="retrievers",
+        metavar="NAMES",
+    )
+    depth: int | None = option("Documents that each retriever returns per query.", None, key="pool.depth", ge=1)
+    queries: int | None = option("Size of a random sample of queries; default: all.", None, key="ingest.sample", ge=1)
+    score: tuple[Path, ...] = option("Run file to score by old and new labels; may be repeated.", (), metavar="FILE")
+    force: bool = option("Run again even if up to date.", False, group=RUN)
+    relevant_from: int | None = option(
+        "Lowest score of the set's qrels that means relevant, where they have several.",
+        None,
+        key="ingest.relevant_from",
+        ge=1,
+    )
+    language: str | None = option("Language of the texts, such as zh; default: detected.", None, key="language")
+
+    def result(self) -> Result[Any]:
+        """Return the figures of the audit; with `plan`, the cost of judging."""
+        from curate.runs.opening import need_audit, scored
+        from curate.runs.running import all_stages, written
+        from curate.system.files import read_json
+
+        work = need_audit(self.open_run_on("audit", self.source, tuple(scored(self.score))))
+        if estimate := all_stages(self, work, force=self.force):
+            return estimate
+        figures = read_json(work.folder / "audit" / "audit.json")
+        warnings = [*figures["dependence"]["warnings"], *caveats(figures["heuristic"], figures["queries"])]
+        return Result(figures, _lines(figures, work), warnings, event={**written(work, None), "data": figures})
 
 
 def _lines(figures: dict[str, Any], work: "Run") -> Iterator[str]:

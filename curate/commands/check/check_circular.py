@@ -1,42 +1,40 @@
 """`curate check circular`: self-preference of the judges of a run."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs.options import AsJson, Folder
-from curate.runs.running import open_run
-from curate.view.answers import answer
+from curate.runs.command import Names, option
+from curate.runs.options import OnRun
+from curate.view.answers import Result
 from curate.view.text import as_table, caveats, ranged
 
 Figures = Mapping[str, Any]
 
 
-def circular(
-    run: Folder = None,
-    fourth: Annotated[
-        str | None,
-        typer.Option(help="Judge with grades for this pool that takes each judge's place; default: it is left out."),
-    ] = None,
-    other: Annotated[
-        list[str] | None,
-        typer.Option(help="Judge of neither panel, whose change is subtracted; may be repeated; default: the panel."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Measure how much a ranking by each judge's grades gains by the judge being on the panel; nothing is sent."""
-    from curate.commands.check.circular import CircularityOptions, check
-    from curate.view.progress import bars
+class CheckCircularCommand(OnRun):
+    """Measure self-preference of judges.
 
-    work = open_run(None, run)
-    with bars() as (work.progress, work.tell):
-        figures: Figures = check(work, CircularityOptions(fourth, other or ()))
-    warnings = [
-        *figures["warnings"],
-        *caveats(figures, min((judge["queries"] for judge in figures["judges"]), default=None)),
-    ]
-    answer(figures, _text(figures, warnings), as_json=as_json, warnings=warnings)
+    How much a ranking by each judge's grades gains by the judge being on the panel; nothing is sent.
+    """
+
+    words = "check circular"
+    examples = ("check circular", "check circular --run runs/demo --fourth gpt")
+
+    fourth: str | None = option(
+        "Judge with grades for this pool that takes each judge's place; default: it is left out.", None, metavar="JUDGE"
+    )
+    other: Names = option(
+        "Judge of neither panel, whose change is subtracted; default: the panel.", (), metavar="JUDGES"
+    )
+
+    def result(self) -> Result[Any]:
+        """Return the effect of every judge."""
+        from curate.commands.check.circular import CircularityOptions, check
+
+        figures: Figures = check(self.open_run(), CircularityOptions(self.fourth, self.other))
+        queries = min((judge["queries"] for judge in figures["judges"]), default=None)
+        warnings = [*figures["warnings"], *caveats(figures["heuristic"], queries)]
+        return Result(figures, _text(figures, warnings), warnings)
 
 
 def _text(figures: Figures, warnings: list[str]) -> Iterator[str]:

@@ -1,15 +1,18 @@
 """`curate check mask`: sheets for a sample of masked texts, or decisions on residual PII."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from curate.commands.check import check_residual
-from curate.runs.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
-from curate.runs.running import run_folder
-from curate.view.answers import answer, notice
+from curate.core.errors import ConfigError
+from curate.runs.command import Names, argument, option, setting
+from curate.runs.options import OnRun
+from curate.view import output_mode
+from curate.view.answers import Result
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
@@ -17,71 +20,70 @@ if TYPE_CHECKING:
 
 Figures = Mapping[str, Any]
 
-AcceptAll = Annotated[list[str] | None, typer.Option(metavar="REASON", help="Accept all open places of a reason.")]
-AcceptPlaces = Annotated[
-    str, typer.Option("--accept", help="Numbers of listed places that hold no personal data: 1,4-6.")
-]
-By = Annotated[str | None, typer.Option(help="Who decides; default: the name of the account.")]
-MaskAll = Annotated[list[str] | None, typer.Option(metavar="REASON", help="Mask all open places of a reason.")]
-MaskPlaces = Annotated[str, typer.Option("--mask", help="Numbers of listed places to mask: 1,4-6.")]
-Most = Annotated[int, typer.Option(min=1, help="Upper limit of the default size.")]
-New = Annotated[bool, typer.Option("--new", help="Draw another sample even if there is one.")]
-Number = Annotated[int | None, typer.Option(help="Number of the sample; default: the newest.")]
-Residual = Annotated[bool, typer.Option("--residual", help="List places that masking may have missed; decide on them.")]
-Serve = Annotated[bool, typer.Option("--serve", help="Show the sample as a web page on this machine.")]
-Sheets = Annotated[list[Path] | None, typer.Argument(help="Filled-in sheets to read: CSV or xlsx.")]
-Size = Annotated[int | None, typer.Option(min=1, help="Texts to read; default: 1 % of all, at least 100.")]
 
+class CheckMaskCommand(OnRun):
+    """Measure the masking.
 
-def mask(
-    files: Sheets = None,
-    run: Folder = None,
-    size: Size = None,
-    most: Most = 2_000,
-    assessors: Assessors = "assessor",
-    assessor: Assessor = None,
-    formats: Formats = "csv",
-    sample: Number = None,
-    new: New = False,
-    seed: Seed = None,
-    serve: Serve = False,
-    port: Port = 8765,
-    residual: Residual = False,
-    mask_places: MaskPlaces = "",
-    accept_places: AcceptPlaces = "",
-    mask_all: MaskAll = None,
-    accept_all: AcceptAll = None,
-    by: By = None,
-    as_json: AsJson = False,
-) -> None:
-    """Have people read a sample of the masked texts, or decide on places that masking may have missed."""
-    if residual or mask_places or accept_places or mask_all or accept_all:
-        numbers, reasons = (mask_places, accept_places), (mask_all or [], accept_all or [])
-        check_residual.residual(run_folder(run), numbers, reasons, by, as_json=as_json)
-        return
-    from curate.commands.check import mask as checks
-    from curate.commands.check.mask_sample import Wish
-    from curate.core.errors import ConfigError
-    from curate.review import paper
-    from curate.review.web import serve as serve_page
+    People read a sample of the masked texts, or decide on places that masking may have missed.
+    """
 
-    folder, kinds = run_folder(run), paper.kinds(formats)
-    if files:
-        result = checks.take_back(folder, files, sample, assessor)
-    else:
-        people = [name.strip() for name in assessors.split(",") if name.strip()]
-        answers = checks.desk(folder, Wish(size, most, people, seed), sample, new=new)
-        if serve and as_json:
-            raise ConfigError("found --serve and --json, expected one of them; the page shows what it saves")
-        if serve:
-            serve_page(answers, port=port, tell=typer.echo)
-            return
-        result = checks.exchange(answers, folder, kinds)
-    for sheet in result.taken:
-        for problem in sheet.problems:
-            notice(f"{sheet.file}, {problem}; held back")
-    figures = {**result.figures, "sheets": result.sheets, "longer_than_a_cell": result.long}
-    answer(figures, _lines(result), as_json=as_json)
+    words = "check mask"
+    examples = ("check mask --size 100 --assessors anna,ben", "check mask --residual")
+
+    files: tuple[Path, ...] = argument("Filled-in sheets to read: CSV or xlsx.", (), metavar="[FILES]...")
+    size: int | None = option("Texts to read; default: 1 % of all, at least 100.", None, ge=1)
+    assessors: Names = option("Names of the people who read, separated by commas.", ("assessor",), metavar="NAMES")
+    assessor: str | None = option("Who filled in the files, if the files do not name a person.", None, metavar="NAME")
+    format: str = option("File format.", "csv", metavar="csv|xlsx|csv,xlsx")
+    sample: int | None = option("Number of the sample; default: the newest.", None)
+    new: bool = option("Draw another sample even if there is one.", False)
+    serve: bool = option("Show the sample as a web page on this machine.", False)
+    residual: bool = option("List places that masking may have missed; decide on them.", False)
+    mask: str = option("Numbers of listed places to mask.", "", metavar="1,4-6")
+    accept: str = option("Numbers of listed places that hold no personal data.", "", metavar="1,4-6")
+    mask_all: Names = option("Mask all open places of a reason.", (), metavar="REASON")
+    accept_all: Names = option("Accept all open places of a reason.", (), metavar="REASON")
+    by: str | None = setting("Who decides; default: the name of the account.", None)
+    most: int = setting("Upper limit of the default size.", 2_000, ge=1)
+    port: int = option("Port of the web page; 0 takes a free one.", 8765, ge=0, le=65535)
+    seed: int | None = setting("Seed of the random sample; default: the pipeline's.", None, ge=0)
+
+    def result(self) -> Result[Any]:
+        """Return the figures of the sample as far as it was read; or the places that masking may have missed."""
+        if self._decides():
+            numbers, reasons = (self.mask, self.accept), (self.mask_all, self.accept_all)
+            return check_residual.residual(self.folder(), numbers, reasons, self.by)
+        from curate.commands.check import mask as checks
+        from curate.commands.check.mask_sample import Wish
+        from curate.review import paper
+        from curate.review.web import serve
+
+        folder, kinds = self.folder(), paper.kinds(self.format)
+        if self.files:
+            result = checks.take_back(folder, self.files, self.sample, self.assessor)
+        else:
+            wish = Wish(self.size, self.most, list(self.assessors), self.seed)
+            answers = checks.desk(folder, wish, self.sample, new=self.new)
+            if self.serve and output_mode.json():
+                raise ConfigError("found --serve and --json, expected one of them; the page shows what it saves")
+            if self.serve:
+                serve(answers, port=self.port, tell=typer.echo)
+                return Result(None)
+            result = checks.exchange(answers, folder, kinds)
+        notices = [f"{sheet.file}, {problem}; held back" for sheet in result.taken for problem in sheet.problems]
+        for line in notices:
+            self.notify(line)
+        figures = {**result.figures, "sheets": result.sheets, "longer_than_a_cell": result.long}
+        return Result(figures, _lines(result), notices)
+
+    def afterwards(self) -> None:
+        """Ask about every open place, if the places were listed on a terminal."""
+        lists = self.residual and not (self.mask or self.accept or self.mask_all or self.accept_all)
+        if lists and not output_mode.json() and sys.stdin.isatty() and sys.stdout.isatty():
+            check_residual.ask(self.folder(), self.by)
+
+    def _decides(self) -> bool:
+        return bool(self.residual or self.mask or self.accept or self.mask_all or self.accept_all)
 
 
 def _lines(result: "MaskResult") -> Iterator[str]:

@@ -2,15 +2,14 @@
 
 import getpass
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from curate.core.errors import ConfigError
-from curate.view.answers import answer
+from curate.view.answers import Result
 
 if TYPE_CHECKING:
     from curate.commands.check.residual import Listing, ResidualPlace
@@ -19,33 +18,26 @@ _ASKED = "mask it (m), accept it (a), the same for all open ones of its reason (
 
 
 def residual(
-    run: Path, numbers: tuple[str, str], reasons: tuple[Sequence[str], Sequence[str]], by: str | None, *, as_json: bool
-) -> None:
-    """List the passages with possible residual PII, or store decisions on them.
+    run: Path, numbers: tuple[str, str], reasons: tuple[Sequence[str], Sequence[str]], by: str | None
+) -> Result[Any]:
+    """Return the passages with possible residual PII, after decisions on some of them were stored.
 
-    `numbers` and `reasons` select the passages to mask and those to accept. Without both, open ones are asked about one
-    by one on a terminal.
+    `numbers` and `reasons` select the passages to mask and those to accept.
     """
     from curate.commands.check.residual import ResidualDecisions, decide, listing
 
     mask, accept = map(_numbers, numbers)
-    mask_all, accept_all = (
-        [name.strip() for names in lists for name in names.split(",") if name.strip()] for lists in reasons
-    )
-    orders = ResidualDecisions(mask, accept, mask_all, accept_all, by or getpass.getuser())
-    spans = listing(run)
+    mask_all, accept_all = reasons
+    orders = ResidualDecisions(mask, accept, list(mask_all), list(accept_all), by or getpass.getuser())
+    spans, lines = listing(run), list[str]()
     if orders:
         decisions = decide(spans, orders)
         spans = listing(run)
-        if not as_json:
-            masked = sum(decision.decision == "mask" for decision in decisions)
-            typer.echo(f"{masked:,} places will be masked by the next run, {len(decisions) - masked:,} were accepted")
-            typer.echo("\n".join(_closing_line(spans)))
-            return
+        masked = sum(decision.decision == "mask" for decision in decisions)
+        lines.append(f"{masked:,} places will be masked by the next run, {len(decisions) - masked:,} were accepted")
+        lines += _closing_line(spans)
     figures = {"places": [entry.row() for entry in spans.places], "counts": spans.counts(), "gone": spans.gone}
-    answer(figures, _lines(spans), as_json=as_json)
-    if not as_json and spans.open() and sys.stdin.isatty() and sys.stdout.isatty():
-        _ask(spans, orders.by)
+    return Result(figures, lines if orders else _lines(spans))
 
 
 def _numbers(text: str) -> list[int]:
@@ -99,10 +91,13 @@ def _closing_line(listing: "Listing") -> Iterator[str]:
         yield "every place is decided: give the command again that was stopped, and it goes on"
 
 
-def _ask(entries: "Listing", by: str) -> None:
+def ask(run: Path, by: str | None) -> None:
     """Ask about every passage without a decision; each answer is stored before the next question."""
     from curate.commands.check.residual import ResidualDecisions, decide, excerpts, listing
 
+    entries, by = listing(run), by or getpass.getuser()
+    if not entries.open():
+        return
     excerpt_by_number, skipped = excerpts(entries), set[int]()
     typer.echo(_ASKED)
     while remaining := [entry for entry in entries.open() if entry.number not in skipped]:

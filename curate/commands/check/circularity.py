@@ -16,11 +16,12 @@ import numpy as np
 import polars as pl
 
 from curate.core.errors import ConfigError
+from curate.core.figures import Figure
 from curate.core.scale import Scale
 from curate.panel import voting
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import PAIR, Policy
-from curate.stats.bootstrap import Figure, averages, divided, resamples
+from curate.stats.bootstrap import averages, divided, resamples
 from curate.stats.significance import holm
 from curate.stats.tally import Floats
 

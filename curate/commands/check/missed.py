@@ -7,7 +7,6 @@ Capture-recapture instead uses which retriever found which relevant document.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from curate.core.errors import DataError
+from curate.core.figures import Figure, Record, figure
 from curate.core.records import FILTERED
 from curate.core.scale import Scale
 from curate.panel.voting import PAIR
@@ -24,7 +24,7 @@ from curate.pipeline.stage import home
 from curate.review.desk import graded_desks
 from curate.review.drawing import known
 from curate.stats import sample_estimates as survey
-from curate.stats.bootstrap import Figure, divided, measured
+from curate.stats.bootstrap import divided, measured
 from curate.stats.sample_estimates import StratumCounts
 from curate.stats.tally import Floats
 from curate.system.corpus import TableCorpus
@@ -33,27 +33,22 @@ from curate.system.files import read_scale
 RETRIEVED, REST = "retrieved, not pooled", "not retrieved"
 
 
-@dataclass(frozen=True)
-class BelowCutStratum:
+class BelowCutStratum(Record, schema_name="stratum"):
     """Estimate for one stratum of the pairs outside the pool."""
 
-    stratum: str
-    pairs: int
-    graded: int
-    relevant: int
-    """Number of the graded pairs that are relevant."""
-    total: Figure
-    """Estimated number of relevant pairs in the stratum; None without a graded pair."""
+    stratum: str = figure("whether a retriever returned the pairs")
+    pairs: int = figure("pairs of the stratum")
+    graded: int = figure("pairs that were graded")
+    relevant: int = figure("graded pairs that are relevant")
+    total: Figure = figure("relevant pairs of the stratum; not defined without a graded pair", digits=0)
 
 
-@dataclass(frozen=True)
-class Below:
+class Below(Record, schema_name="sample"):
     """Estimates from one sample of pairs outside the pool."""
 
-    source: str
-    strata: tuple[BelowCutStratum, ...]
-    recall: Figure
-    """Estimated share of all relevant pairs that are in the pool; None unless every stratum with pairs was sampled."""
+    source: str = figure("file of the grades, or the review")
+    strata: tuple[BelowCutStratum, ...] = figure("a row per stratum")
+    recall: Figure = figure("share of all relevant pairs that is in the pool")  # where every stratum was sampled
 
 
 def estimates(
@@ -130,23 +125,18 @@ Caught = npt.NDArray[np.bool_]
 """Whether a retriever found a relevant document, shape (documents, retrievers)."""
 
 
-@dataclass(frozen=True)
-class Capture:
+class Capture(Record):
     """Capture-recapture figures, over all queries, for relevant documents that no retriever found."""
 
-    retrievers: tuple[str, ...]
-    found: int
-    """Number of relevant documents found by at least one retriever, over all queries."""
-    by: tuple[int, ...]
-    """Numbers of relevant documents found by exactly 1, 2, ... retrievers."""
-    missed: Figure
-    """Lower bound on the number of relevant documents that no retriever found."""
-    share: Figure
-    """Upper bound on the share of relevant documents that were found."""
-    chao: float | None
-    """Chao's lower bound on `missed`, which assumes retrievers of equal recall."""
-    pairs: tuple[tuple[str, str, Figure], ...]
-    """For every two retrievers, Chapman's estimate of the number of all relevant documents."""
+    retrievers: tuple[str, ...] = figure("names of the retrievers")
+    found: int = figure("relevant documents that one retriever found at least")
+    by: tuple[int, ...] = figure("found by one, by two, ...")
+    missed: Figure = figure("relevant pairs that no retriever found, at least", digits=0)
+    share: Figure = figure("of all relevant pairs that were found, at most")
+    chao: float | None = figure("Chao's (1987) estimate of the missed", digits=0)
+    pairs: tuple[tuple[str, str, Figure], ...] = figure(
+        "two retrievers and Chapman's estimate of all relevant pairs, a figure"
+    )
 
 
 def missed(alone: Floats, twice: Floats) -> Floats:

@@ -4,27 +4,26 @@ Computed from the tables of a finished run; nothing is sent. The figures are als
 run folder.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 import polars as pl
 
 from curate.commands.check import missed
-from curate.core.config import Json, plain
+from curate.commands.check.missed import Below, Capture
 from curate.core.errors import UserError
+from curate.core.figures import Record, figure
 from curate.core.protocols import PaidProgress, quiet
 from curate.core.records import FILTERED
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import PoolConfig
-from curate.pipeline.facts import MADE_FROM, heuristic, label_stage, made_from
+from curate.pipeline.facts import heuristic, label_stage, made_from
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
-from curate.runs import rankings as coverage
-from curate.runs import rankings as deeper
-from curate.runs import rankings as run_files
-from curate.runs import rankings as unjudged
+from curate.runs import rankings
+from curate.runs.rankings import Band, Covered, Late, LeftOut
 from curate.system.corpus import TableCorpus
 from curate.system.files import write_json
 
@@ -43,52 +42,95 @@ class PoolOptions:
     """Rank down to which a retriever counts as having found a document; None for the depth by `rankings.depths`."""
 
 
-def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = quiet) -> dict[str, Json]:
-    """Return all figures of a run's pool as JSON types, and write them to `checks/pool.json`."""
+class PoolDepth(Record, schema_name="depth"):
+    """Depth to which the pool contains the rankings of all retrievers, over queries."""
+
+    low: int = figure("least of all queries")
+    median: float = figure("median of all queries", digits=1)
+    high: int = figure("greatest of all queries")
+
+
+class Deepen(Record):
+    """Settings that double the pool."""
+
+    size: int = figure("pool.size")
+    depth: int = figure("pool.depth")
+
+
+class PoolFigures(Record, schema_name="pool"):
+    """What each retriever contributes to the pool, what the pool lacks, and how far systems are judged."""
+
+    made_from: str | None = figure(
+        "identifies the tables that it saw, so that the figures are not shown as those of others"
+    )
+    labels: str = figure("stage whose labels count")
+    heuristic: bool = figure("whether heuristics alone judged")
+    queries: int = figure("queries with a pool")
+    queries_with_a_relevant_document: int = figure("queries on which nDCG is measured")
+    relevant: int = figure("pairs")
+    beyond_depth: int = figure("relevant pairs below the depth")
+    depth: PoolDepth = figure("rank down to which the pool holds all rankings, over queries")
+    leave_one_out: tuple[LeftOut, ...] = figure("a row per retriever")
+    capture: Capture | None = figure("null with one retriever, or without a relevant document")
+    below: tuple[Below, ...] = figure("graded samples from below the pool")
+    by_position: tuple[Band, ...] = figure("relevant pairs by position in the pool")
+    cumulated: tuple[int, ...] = figure("relevant pairs up to each position")
+    unsaturated: tuple[Late, ...] = figure(
+        "queries that still yield relevant documents in the last fifth of their pool"
+    )
+    whole_corpus_in_the_pool: int = figure("more of them whose pool is the whole corpus")
+    deepen: Deepen | None = figure("settings that deepen the pool")
+    systems: tuple[Covered, ...] = figure("coverage by verdicts, a row per system")
+
+
+def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = quiet) -> PoolFigures:
+    """Return all figures of a run's pool, and write them to `checks/pool.json`."""
     options = asked or PoolOptions()
     pipeline = Pipeline.load(run / "pipeline.yaml")
     context = Context(run=run, out=run, home=home(), seed=pipeline.head.seed, progress=progress)
-    stage = label_stage(run)
-    pool, rankings = context.read("pool", "pool"), context.read("pool", "rankings")
+    stage, seed = label_stage(run), context.seed
+    pool, ranking_table = context.read("pool", "pool"), context.read("pool", "rankings")
     verdicts, qrels = context.read(stage, "verdicts"), context.read(stage, "qrels")
     _refuse_unjudged(run, pool, verdicts)
-    depths = coverage.depths(rankings, coverage.ranked_hits(pool))
+    ranked_pool = rankings.ranked_hits(pool)
+    depths = rankings.depths(ranking_table, ranked_pool)
     if options.depth is not None:
         depths = depths.with_columns(depth=pl.lit(options.depth, pl.Int64))
-    founders = coverage.founders(pool, qrels, depths)
-    retrievers = rankings["retriever"].unique().sort().to_list()
-    others = run_files.rankings(context, options.runs, options.subset, options.split)
-    systems = coverage.lists(pl.concat([rankings, others]))
-    relevant = coverage.labels(qrels)
-    seed = context.seed
-    unranked = [coverage.LEGACY] if len(coverage.ranked_hits(pool)) < len(pool) else []
-    deep = founders.filter(pl.col("by").list.len() == 0)
-    result: dict[str, Json] = {
-        MADE_FROM: made_from(context, "pool", stage),
-        "labels": stage,
-        "heuristic": heuristic(context),
-        "queries": pool["query_id"].n_unique(),
-        "queries_with_a_relevant_document": len(relevant),
-        "relevant": len(founders),
-        "beyond_depth": len(deep),
-        "depth": {
-            "low": cast("Json", depths["depth"].min()),
-            "median": cast("Json", depths["depth"].median()),
-            "high": cast("Json", depths["depth"].max()),
-        },
-        "leave_one_out": [
-            plain(coverage.leave_out(systems, relevant, founders, name, seed)) for name in retrievers + unranked
-        ],
-        "capture": plain(
-            missed.capture(coverage.caught(founders, retrievers), founders["query_id"].to_list(), retrievers, seed)
+    founders = rankings.founders(pool, qrels, depths)
+    retrievers = ranking_table["retriever"].unique().sort().to_list()
+    run_files = rankings.rankings(context, options.runs, options.subset, options.split)
+    systems = rankings.lists(pl.concat([ranking_table, run_files]))
+    relevant = rankings.labels(qrels)
+    unranked = [rankings.LEGACY] if len(ranked_pool) < len(pool) else []
+    pairs = rankings.marked(ranked_pool, qrels)
+    documents = len(TableCorpus(run / FILTERED))
+    late = rankings.unsaturated(pairs)
+    open_ = tuple(query for query in late if query.pool < documents)
+    config = cast("PoolConfig", pipeline.sections["pool"])
+    figures = PoolFigures(
+        made_from=made_from(context, "pool", stage),
+        labels=stage,
+        heuristic=heuristic(context),
+        queries=pool["query_id"].n_unique(),
+        queries_with_a_relevant_document=len(relevant),
+        relevant=len(founders),
+        beyond_depth=len(founders.filter(pl.col("by").list.len() == 0)),
+        depth=PoolDepth(*depths.select(low=pl.min("depth"), median=pl.median("depth"), high=pl.max("depth")).row(0)),
+        leave_one_out=tuple(
+            rankings.leave_out(systems, relevant, founders, name, seed) for name in retrievers + unranked
         ),
-        "below": [plain(estimate) for estimate in missed.estimates(run, options.below, pool, rankings, qrels)],
-        **_by_depth(run, coverage.ranked_hits(pool), qrels, cast("PoolConfig", pipeline.sections["pool"]), seed),
-        "systems": _systems(systems, verdicts, relevant, retrievers, seed),
-    }
+        capture=missed.capture(rankings.caught(founders, retrievers), founders["query_id"].to_list(), retrievers, seed),
+        below=tuple(missed.estimates(run, options.below, pool, ranking_table, qrels)),
+        by_position=tuple(rankings.bands(pairs, seed)),
+        cumulated=tuple(rankings.curve(pairs)),
+        unsaturated=open_,
+        whole_corpus_in_the_pool=len(late) - len(open_),
+        deepen=Deepen(2 * config.size, 2 * config.depth) if open_ else None,
+        systems=tuple(_systems(systems, verdicts, relevant, retrievers, seed)),
+    )
     (run / "checks").mkdir(exist_ok=True)
-    write_json(run / "checks" / "pool.json", result)
-    return result
+    write_json(run / "checks" / "pool.json", figures.to_json())
+    return figures
 
 
 def _refuse_unjudged(run: Path, pool: pl.DataFrame, verdicts: pl.DataFrame) -> None:
@@ -100,31 +142,14 @@ def _refuse_unjudged(run: Path, pool: pl.DataFrame, verdicts: pl.DataFrame) -> N
         )
 
 
-def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: PoolConfig, seed: int) -> dict[str, Json]:
-    pairs = deeper.marked(pool, qrels)
-    documents = len(TableCorpus(run / FILTERED))
-    late = deeper.unsaturated(pairs)
-    open_ = [query for query in late if query.pool < documents]
-    return {
-        "by_position": [plain(band) for band in deeper.bands(pairs, seed)],
-        "cumulated": cast("Json", deeper.curve(pairs)),
-        "unsaturated": [plain(query) for query in open_],
-        "whole_corpus_in_the_pool": len(late) - len(open_),
-        "deepen": {"size": 2 * config.size, "depth": 2 * config.depth} if open_ else None,
-    }
-
-
 def _systems(
-    systems: coverage.Rankings,
+    systems: rankings.Rankings,
     verdicts: pl.DataFrame,
-    relevant: coverage.Relevant,
+    relevant: rankings.Relevant,
     retrievers: Sequence[str],
     seed: int,
-) -> list[Json]:
-    verdict_by_pair: Mapping[tuple[str, str], str] = {
-        (query, doc): verdict for query, doc, verdict in verdicts.select(*PAIR, "verdict").iter_rows()
-    }
-    coverages = {
-        name: plain(unjudged.covered(name, lists, verdict_by_pair, relevant, seed)) for name, lists in systems.items()
-    }
-    return [{**cast("dict[str, Json]", figures), "pooled": name in retrievers} for name, figures in coverages.items()]
+) -> Iterator[Covered]:
+    verdict_by_pair = {(query, doc): verdict for query, doc, verdict in verdicts.select(*PAIR, "verdict").iter_rows()}
+    for name, lists in systems.items():
+        covered = rankings.covered(name, lists, verdict_by_pair, relevant, seed)
+        yield replace(covered, pooled=name in retrievers)

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs import completing
-from curate.runs.options import AsJson
-from curate.view.answers import answer
+from curate.runs.command import Command, argument, option, setting
+from curate.view.answers import Result
 from curate.view.text import as_table, too_few
 
 Figures = Mapping[str, Any]
@@ -16,32 +13,35 @@ SIDE = "A run folder, or an export."
 WORDS = {"before_only": "first alone", "after_only": "second alone", "text_differs": "text differs"}
 
 
-def diff(
-    before: Annotated[Path, typer.Argument(help=SIDE, autocompletion=completing.runs)],
-    after: Annotated[Path, typer.Argument(help=SIDE, autocompletion=completing.runs)],
-    run_file: Annotated[
-        list[Path] | None, typer.Option("--run-file", help="A TREC run or mteb's predictions; may be repeated.")
-    ] = None,
-    subset: Annotated[str | None, typer.Option(help="Subset of an mteb file that has several.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of an mteb file that has several.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="File for every changed label with its reason: .csv or .parquet.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Explain every label that differs between two versions of a benchmark, and what that does to systems."""
-    from curate.commands.diff.diff import DiffOptions, need_form, write
-    from curate.commands.diff.diff import diff as compare
-    from curate.runs.outputs import free_place
+class DiffCommand(Command):
+    """Compare two versions.
 
-    if out is not None:
-        free_place(need_form(out), file=True)
-    figures, table = compare(before, after, DiffOptions(run_file or (), subset, split))
-    if out is not None:
-        write(table, out)
-    effects: Figures = figures["effects"] or {"queries": {"both": 0}}  # type: ignore[assignment]
-    warnings = too_few(effects["queries"]["both"]) if figures["effects"] else []
-    answer({**figures, "file": out}, _text(figures, out), as_json=as_json, warnings=warnings)
+    Every label that differs, why, and what that does to systems.
+    """
+
+    words = "diff"
+    examples = ("diff runs/demo runs/demo-v2", "diff v1/export v2/export --out changes.csv")
+
+    before: Path = argument(SIDE, complete="runs")
+    after: Path = argument(SIDE, complete="runs")
+    run_file: tuple[Path, ...] = option("A TREC run or mteb's predictions; may be repeated.", (), metavar="FILE")
+    out: Path | None = option("File for every changed label with its reason: .csv or .parquet.", None, metavar="FILE")
+    subset: str | None = setting("Subset of an mteb file that has several.", None)
+    split: str | None = setting("Split of an mteb file that has several.", None)
+
+    def result(self) -> Result[Any]:
+        """Return the figures of the comparison; with `out`, write every changed label."""
+        from curate.commands.diff.diff import DiffOptions, diff, need_form, write
+        from curate.runs.outputs import free_place
+
+        if self.out is not None:
+            free_place(need_form(self.out), file=True)
+        figures, table = diff(self.before, self.after, DiffOptions(self.run_file, self.subset, self.split))
+        if self.out is not None:
+            write(table, self.out)
+        effects: Figures = figures["effects"] or {"queries": {"both": 0}}  # type: ignore[assignment]
+        warnings = too_few(effects["queries"]["both"]) if figures["effects"] else []
+        return Result({**figures, "file": self.out}, _text(figures, self.out), warnings)
 
 
 def _text(figures: Figures, out: Path | None) -> Iterator[str]:

@@ -11,11 +11,12 @@ import polars as pl
 
 from curate.commands.diff.versions import LabelVersion
 from curate.core.config import Json
+from curate.core.figures import Figure
 from curate.panel.voting import ACCEPTED, EXPERTS, PAIR, SETTLED
 from curate.pipeline.folder import is_run
 from curate.runs import rankings as coverage
 from curate.runs.rankings import Rankings, Relevant
-from curate.stats.bootstrap import DIGITS, Figure
+from curate.stats.bootstrap import DIGITS
 from curate.stats.rank_correlation import tau_ap
 from curate.tables.exporters.reading import own_kinds
 
@@ -96,9 +97,9 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
         {
             "system": name,
             "ranking": _presence(name, sides),
-            "ndcg_before": figures[index].shown(),
-            "ndcg_after": figures[count + index].shown(),
-            "change": figures[2 * count + index].shown(),
+            "ndcg_before": figures[index].to_json(),
+            "ndcg_after": figures[count + index].to_json(),
+            "change": figures[2 * count + index].to_json(),
             "rank_before": ranks[0][index],
             "rank_after": ranks[1][index],
             "own_before": _mean(old_lists[name], labels[0]),
@@ -118,7 +119,7 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
     return {
         "queries": {**counted},
         "systems": rows,
-        "tau": figures[-1].shown(),
+        "tau": figures[-1].to_json(),
         "tau_ap": None if ap_correlation is None else round(ap_correlation, DIGITS),
     }
 

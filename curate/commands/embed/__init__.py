@@ -1,44 +1,36 @@
 """`curate embed`: encode a run's texts into the cache before its stages run, on one machine or several."""
 
 import re
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from curate.runs.options import AsJson, Assign, File, Folder
-from curate.runs.running import open_run
-from curate.view.answers import answer
-from curate.view.output_mode import reporting
+from curate.core.errors import ConfigError
+from curate.runs.command import Names, option
+from curate.runs.options import OnPipeline
+from curate.view.answers import Result
 from curate.view.text import as_table
 
 
-@reporting
-def embed(
-    pipeline: File = None,
-    run: Folder = None,
-    assign: Assign = None,
-    encoder: Annotated[
-        list[str] | None,
-        typer.Option("--encoder", help="Name of an encoder; may be repeated; default: those of the next stage."),
-    ] = None,
-    shard: Annotated[
-        str, typer.Option(help="Part of the texts to encode, as I/N: 0/3, 1/3 and 2/3 together are all.")
-    ] = "0/1",
-    as_json: AsJson = False,
-) -> None:
-    """Encode queries and documents into the cache ahead of diversify or pool; cached texts are skipped."""
-    from curate.commands.embed.embedding import embed as fill
-    from curate.view.progress import bars
+class EmbedCommand(OnPipeline):
+    """Precompute embeddings.
 
-    work, shard_numbers = open_run(pipeline, run, assign or []), _parsed_shard(shard)
-    with bars() as (work.progress, work.tell):
-        rows = fill(work, encoder or [], shard_numbers)
-    answer(rows, [as_table(rows)], as_json=as_json)
+    Queries and documents are encoded into the cache ahead of diversify or pool; cached texts are skipped.
+    """
+
+    words = "embed"
+    examples = ("embed --encoder e5", "embed --shard 0/3")
+
+    encoder: Names = option("Name of an encoder; default: those of the next stage.", (), metavar="NAMES")
+    shard: str = option("Part of the texts to encode: 0/3, 1/3 and 2/3 together are all.", "0/1", metavar="I/N")
+
+    def result(self) -> Result[Any]:
+        """Encode the texts that the cache lacks, and return a row per encoder and table."""
+        from curate.commands.embed.embedding import embed
+
+        rows = embed(self.open_run(), self.encoder, _parsed_shard(self.shard))
+        return Result(rows, [as_table(rows)])
 
 
 def _parsed_shard(text: str) -> tuple[int, int]:
-    from curate.core.errors import ConfigError
-
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     number, shards = (int(group) for group in match.groups()) if match else (0, 0)
     if number >= shards:

@@ -20,8 +20,9 @@ from curate.commands.evaluate.mteb_results import ResultModel
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
+from curate.core.figures import Figure
 from curate.stats import significance
-from curate.stats.bootstrap import DIGITS, Figure, from_replicates
+from curate.stats.bootstrap import DIGITS, from_replicates
 from curate.stats.rank_correlation import kendall, spearman_of_scores
 from curate.stats.significance import ModelPair, Replicated, replicas
 from curate.stats.tally import Floats
@@ -254,7 +255,7 @@ def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | 
         "name": group.name,
         "tasks": list(group.tasks),
         "given": group.given,
-        "models": [{"model": name, "paired": name in drawn, **figure.shown()} for name, figure in figures.items()],
+        "models": [{"model": name, "paired": name in drawn, **figure.to_json()} for name, figure in figures.items()],
         "missing": missing,
         "against": against,
         "pairs": [

@@ -11,7 +11,8 @@ from curate.commands.evaluate.item_scores import READINGS
 from curate.commands.evaluate.scoring import Scored, point
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.config import Json
-from curate.stats.bootstrap import Figure, from_replicates
+from curate.core.figures import Figure
+from curate.stats.bootstrap import from_replicates
 from curate.stats.significance import Replicated, figures, replicas
 from curate.stats.tally import Floats
 
@@ -94,5 +95,5 @@ class Board:
             )
             counts = {name: Figure(count) for name, count in self.task.scorer.counted(scored.values).items()}
             all_figures = {**dict(zip(replicated_by_name, estimates, strict=True)), **counts}
-            rows.append({name: figure.shown() for name, figure in all_figures.items()})
+            rows.append({name: figure.to_json() for name, figure in all_figures.items()})
         return rows

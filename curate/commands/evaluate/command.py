@@ -1,91 +1,80 @@
 """`curate evaluate`: scores of models on a benchmark, with significance tests."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs.options import AsJson
-from curate.view.answers import answer
-from curate.view.output_mode import reporting
+from curate.runs.command import Command, Names, argument, option, setting
+from curate.view.answers import Result
 from curate.view.text import as_table
 
 Figures = Mapping[str, Any]
-Several = Annotated[
-    list[str] | None,
-    typer.Option("--models", "-m", help="bm25, an encoder, a folder, or the name of a model; separated by commas."),
-]
-Device = Annotated[
-    str | None, typer.Option(help="cpu, cuda, cuda:1, or several separated by commas; default: every GPU.")
-]
-Dtype = Annotated[
-    str, typer.Option(help="auto (bfloat16 where the GPU has it), float32, bfloat16 or float16.", metavar="DTYPE")
-]
-Dims = Annotated[str | None, typer.Option(help="Widths such as 768,512,256: vectors are cut to them and scored again.")]
 
 
-@reporting
-def evaluate(
-    folder: Annotated[Path, typer.Argument(help="A run folder, an export, its folder mteb, or one task's folder.")],
-    others: Annotated[
-        list[str] | None, typer.Argument(help="More models, as after --models.", metavar="[MODEL]...")
-    ] = None,
-    models: Several = None,
-    legacy: Annotated[
-        list[str] | None,
-        typer.Option("--legacy", help="Folder or mteb task whose ranking of the models is compared with this one."),
-    ] = None,
-    baselines: Annotated[bool, typer.Option(help="Score BM25 and the offline encoders too.")] = True,
-    floors: Annotated[
-        bool, typer.Option(help="Score what needs no meaning too: length, shared characters, a keyword per class.")
-    ] = True,
-    reviews: Annotated[
-        Path | None,
-        typer.Option(help="Run whose reviewed sample (--for-scores) corrects the scores; default: the folder's."),
-    ] = None,
-    average: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Group of tasks to average, as NAME=TASK,TASK; several groups are compared.", metavar="GROUP"
-        ),
-    ] = None,
-    results: Annotated[
-        list[Path] | None, typer.Option(help="Folder of mteb results, whose models are compared without queries.")
-    ] = None,
-    against: Annotated[
-        str | None, typer.Option(help="Model to test every other one against, with Holm over these pairs alone.")
-    ] = None,
-    device: Device = None,
-    dtype: Dtype = "auto",
-    dims: Dims = None,
-    speed: Annotated[
-        bool, typer.Option("--speed", help="Time the models in turn on the queries, search apart.")
-    ] = False,
-    speed_queries: Annotated[int, typer.Option(min=1, help="Queries that --speed takes.")] = 1000,
-    out: Annotated[Path | None, typer.Option(help="Folder to write to; default: `evaluation` in the run.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Score models with mteb, and test which differences between them are significant.
+class EvaluateCommand(Command):
+    """Score models.
 
-    On graded labels nDCG@10 is given with linear and with exponential gain, and with the mean of the judges' gains.
+    With mteb, and with tests of which differences between them are significant. On graded labels nDCG@10 is given with
+    linear and with exponential gain, and with the mean of the judges' gains.
     """
-    from curate.commands.evaluate import evaluation as evaluating
-    from curate.commands.evaluate.averages import ComparisonOptions
-    from curate.commands.evaluate.scoring import widths_of
-    from curate.view.progress import bars
 
-    names = [name for option in [*(models or []), *(others or [])] for name in option.split(",") if name]
-    old = [name for option in legacy or [] for name in option.split(",") if name]
-    comparison = ComparisonOptions(average or (), results or (), against)
-    order = evaluating.EvaluationOptions(folder, names, old, baselines, device, out, reviews, floors=floors)
-    order = replace(
-        order, speed=speed_queries if speed else None, compared=comparison, dtype=dtype, dims=widths_of(dims)
+    words = "evaluate"
+    examples = ("evaluate runs/demo --models e5,minilm", "evaluate runs/demo --models ./my-model --against e5")
+
+    folder: Path = argument("A run folder, an export, its folder mteb, or one task's folder.")
+    others: Names = argument("More models, as after --models.", (), metavar="[MODEL]...")
+    models: Names = option(
+        "bm25, an encoder, a folder, or the name of a model; separated by commas.",
+        (),
+        flag="--models,-m",
+        metavar="NAMES",
     )
-    with bars() as (progress, tell):
-        figures = evaluating.evaluate(order, tell, progress)
-    answer(figures, _text(figures), as_json=as_json, warnings=figures["notes"])
+    legacy: Names = option(
+        "Folder or mteb task whose ranking of the models is compared with this one.", (), metavar="SET"
+    )
+    baselines: bool = option("Score BM25 and the offline encoders too.", True)
+    floors: bool = option("Score what needs no meaning too: length, shared characters, a keyword per class.", True)
+    reviews: Path | None = setting(
+        "Run whose reviewed sample (--for-scores) corrects the scores; default: the folder's.", None
+    )
+    average: tuple[str, ...] = option(
+        "Group of tasks to average; several groups are compared.", (), metavar="NAME=TASK,TASK"
+    )
+    results: tuple[Path, ...] = option(
+        "Folder of mteb results, whose models are compared without queries.", (), metavar="FOLDER"
+    )
+    against: str | None = option(
+        "Model to test every other one against, with Holm over these pairs alone.", None, metavar="MODEL"
+    )
+    device: str | None = option("Several separated by commas; default: every GPU.", None, metavar="cpu|cuda|cuda:1")
+    speed: bool = option("Time the models in turn on the queries, search apart.", False)
+    out: Path | None = option("Folder to write to; default: `evaluation` in the run.", None, metavar="FOLDER")
+    dtype: str = setting("auto (bfloat16 where the GPU has it), float32, bfloat16 or float16.", "auto")
+    dims: str | None = setting("Widths such as 768,512,256: vectors are cut to them and scored again.", None)
+    speed_queries: int = setting("Queries that --speed takes.", 1000, ge=1)
+
+    def result(self) -> Result[Any]:
+        """Return the scores of every model, and the tests of their differences."""
+        from curate.commands.evaluate import evaluation as evaluating
+        from curate.commands.evaluate.averages import ComparisonOptions
+        from curate.commands.evaluate.scoring import widths_of
+
+        request = evaluating.EvaluationOptions(
+            self.folder,
+            [*self.models, *self.others],
+            self.legacy,
+            self.baselines,
+            self.device,
+            self.out,
+            self.reviews,
+            floors=self.floors,
+            speed=self.speed_queries if self.speed else None,
+            compared=ComparisonOptions(self.average, self.results, self.against),
+            dtype=self.dtype,
+            dims=widths_of(self.dims),
+        )
+        figures = evaluating.evaluate(request, self.tell, self.progress)
+        return Result(figures, _text(figures), figures["notes"])
 
 
 def _text(figures: Figures) -> Iterator[str]:

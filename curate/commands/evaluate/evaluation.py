@@ -125,9 +125,9 @@ def _write(out: Path, all_figures: dict[str, Any], boards: Sequence[Board]) -> N
 
 
 def _reviewed(folder: Path | None) -> Path | None:
-    """Return the run folder given with --reviews, or None; UserError if it is no run."""
+    """Return the run folder given as `reviews`, or None; UserError if it is no run."""
     if folder is not None and (run := provenance.run_of(folder)) is None:
-        raise UserError(f"--reviews {folder}: found no run there, expected a run folder with a sample that people read")
+        raise UserError(f"reviews: {folder}: found no run there, expected a run folder with a sample that people read")
     return None if folder is None else run
 
 

@@ -103,7 +103,7 @@ def against_floors(board: Board) -> dict[str, Any] | None:
         rows.append(
             {
                 "model": scored.model,
-                **difference.shown(),
+                **difference.to_json(),
                 "above": difference.low is not None and difference.low > 0,
                 "smallest": round(needed(0.0, deviation, board.items)[1], DIGITS) if len(defined) else None,
             }
@@ -178,7 +178,7 @@ def _rows(board: Board) -> list[Json]:
             "lead": round(board.led(scored), DIGITS),
             "best": sort is None and board.led(scored) == board.led(board.ranked[0]),
             **({} if sort is None else {"floor": sort}),
-            **{reading: figures[index_by_id[id(scored)]].shown() for reading, figures in by_reading.items()},
+            **{reading: figures[index_by_id[id(scored)]].to_json() for reading, figures in by_reading.items()},
             "beside": further_figures[index_by_id[id(scored)]],
             **{
                 name: round(count / scored.shown, DIGITS) if scored.shown else None
@@ -267,8 +267,8 @@ def _hardness(board: Board, seed: int) -> list[Json] | None:
                 "best_rank": group.name,
                 "queries": group.queries,
                 "share": group.share,
-                "overlap": group.overlap.shown(),
-                "length": group.length.shown(),
+                "overlap": group.overlap.to_json(),
+                "length": group.length.to_json(),
                 "scores": means,
             }
         )

@@ -149,7 +149,7 @@ def dtype_for(dtype: str, devices: Sequence[str | None]) -> str:
     float16 is never chosen: models trained in bfloat16 (Gemma 3, EmbeddingGemma) overflow in it.
     """
     if dtype not in DTYPES:
-        raise ConfigError(f"--dtype {dtype}: expected one of {', '.join(DTYPES)}", DTYPES)
+        raise ConfigError(f"--set dtype={dtype}: expected one of {', '.join(DTYPES)}", DTYPES)
     if dtype != "auto":
         return dtype
     return "bfloat16" if all(map(_has_bfloat16, devices)) else "float32"
@@ -172,7 +172,7 @@ def sampled_rows(model: Foreign, task: EvaluationTask) -> dict[str, Vectors]:
 def compared(model: str, precision: str, task: str, vectors: Rows, exact: Rows) -> PrecisionCheck:
     """Return the similarity of vectors to those in float32; RunFailed for a similarity below 0.999, or a NaN."""
     label = f"{task}, {model}: in {precision}"
-    remedy = "give --dtype float32, or bfloat16 where float16 overflows"
+    remedy = "give --set dtype=float32, or bfloat16 where float16 overflows"
     return nearness(label, remedy, [vectors[role] for role in exact], [*exact.values()])
 
 

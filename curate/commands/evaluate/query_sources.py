@@ -41,7 +41,7 @@ def apart(board: Board, seed: int) -> dict[str, Json] | None:
     }
     figures = {
         side: [
-            from_replicates(*point_and_draws, len(indices_by_source[side])).shown()
+            from_replicates(*point_and_draws, len(indices_by_source[side])).to_json()
             for point_and_draws in zip(points.tolist(), drawn.T, strict=True)
         ]
         for side, (points, drawn) in sides.items()
@@ -81,7 +81,7 @@ def _order(models: Sequence[str], sides: Mapping[str, tuple[Floats, Floats]], fe
         return None
     ap_correlation = tau_ap(*(dict(zip(models, points.tolist(), strict=True)) for points in (real, synthetic)))
     return {
-        "tau_b": from_replicates(correlation, kendall(real_drawn, synthetic_drawn), fewest).shown(),
+        "tau_b": from_replicates(correlation, kendall(real_drawn, synthetic_drawn), fewest).to_json(),
         "tau_ap": None if ap_correlation is None else round(ap_correlation, DIGITS),
         "models": len(models),
     }

@@ -268,7 +268,9 @@ def widths_of(text: str | None) -> list[int]:
         return []
     numbers = [number.strip() for number in text.split(",") if number.strip()]
     if not numbers or not all(number.isascii() and number.isdigit() and int(number) > 0 for number in numbers):
-        raise ConfigError(f"--dims {text}: expected numbers of coordinates from 1, separated by commas, as in 512,256")
+        raise ConfigError(
+            f"--set dims={text}: expected numbers of coordinates from 1, separated by commas, as in 512,256"
+        )
     return list(dict.fromkeys(map(int, numbers)))
 
 

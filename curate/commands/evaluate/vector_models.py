@@ -133,7 +133,7 @@ class VectorModel(ABC):
         if n_not_finite := int((~np.isfinite(rows)).any(axis=1).sum()):
             raise RunFailed(
                 f"{batch.task_metadata.name}, {self.name}: {n_not_finite} of {len(rows)} vectors of "
-                f"{ROLES[batch.role]} hold NaN or infinity; give --dtype float32, or bfloat16 where float16 overflows"
+                f"{ROLES[batch.role]} hold NaN or infinity; give --set dtype=float32, or bfloat16 for float16"
             )
         if self.remembers:
             self._remembered[_batch_digest(batch, model_input)] = rows

@@ -1,5 +1,16 @@
 """Settings of the stage `export`."""
 
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from curate.runs.command import option
+from curate.runs.running import StageCommand
+from curate.view.answers import Result
+
+if TYPE_CHECKING:
+    from curate.runs.runner import Run
+
+
 from typing import Literal
 
 from pydantic import Field
@@ -50,3 +61,33 @@ class Config(Section):
     def gain(self) -> Gain | None:
         """Return the settings of graded labels; None if labels are binary only."""
         return None if self.labels == "binary" else Gain(grade=self.grade, gain_below_cut=self.gain_below_cut)
+
+
+class ExportCommand(StageCommand):
+    """Write MTEB, BEIR and TREC files.
+
+    The benchmark is checked first.
+    """
+
+    words = "export"
+    examples = ("export --run runs/demo", "export --push my-org/my-benchmark --dry-run")
+    stage = "export"
+
+    push: str | None = option("Upload the format mteb to the Hugging Face hub.", None, metavar="ORGANISATION/NAME")
+    public: bool = option("Make the upload public; default: private.", False)
+    dry_run: bool = option("Print what --push would upload; send nothing.", False)
+
+    def run_stage(self, work: "Run", *, force: bool = False) -> Result[Any]:
+        """Export; with `push`, upload too, or with `dry_run` say what that would send."""
+        result = super().run_stage(work, force=force)
+        if self.push is None:
+            return result
+        from curate.commands.export import push
+
+        send = push.planned if self.dry_run else push.push
+        sent = send(work.folder / "export" / "mteb", self.push, private=not self.public, secrets=push.secrets(work))
+        lines = [f"{size:>12,}  {path}" for path, size in sent.files.items()]
+        sums = f"{'private' if sent.private else 'public'}, {len(sent.files)} files, {sum(sent.files.values()):,} bytes"
+        lines.append(f"sent: {sent.url}, {sums}" if sent.url else f"would send to {sent.repository}: {sums}")
+        outputs = {**result.data, "upload": asdict(sent)}
+        return replace(result, data=outputs, event=outputs, lines=[*result.lines, *lines])

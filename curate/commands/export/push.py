@@ -7,12 +7,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from curate.core.errors import DataError, ProviderError, UserError
+from curate.llm.providers.presets import variables
 from curate.system import files
 from curate.system.extras import needed
+
+if TYPE_CHECKING:
+    from curate.runs.runner import Run
 
 SHORTEST = 8
 """Minimum length of a secret; a shorter value, such as `low`, may occur in any text."""
@@ -138,3 +143,14 @@ def push(folder: Path, repository: str, *, private: bool = True, secrets: Mappin
     except httpx.HTTPError as error:
         raise ProviderError(f"--push {repository}: the hub cannot be reached ({type(error).__name__})") from error
     return Upload(repository, private, plan.files, str(commit.commit_url))
+
+
+def secrets(work: "Run") -> dict[str, str]:
+    """Return name -> value of the environment variables with keys that a run may have used, if set.
+
+    These are the key variables of judges, encoders and retrievers, and CURATE_PII_KEY.
+    """
+    head = work.pipeline.head
+    families: Any = {"judges": head.judges, "encoders": head.encoders, "retrievers": head.retrievers}
+    held = {name: os.environ.get(name, "").strip() for name in {*variables(families), "CURATE_PII_KEY"}}
+    return {name: value for name, value in held.items() if value}

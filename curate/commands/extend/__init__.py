@@ -2,56 +2,46 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs import completing
-from curate.runs.options import AsJson, Batch, MaxCost, Offline, Plan, Yes
-from curate.runs.running import allowed, open_run, print_plan, run_folder
-from curate.view.answers import answer
+from curate.runs import opening
+from curate.runs.command import Names, argument, option, setting
+from curate.runs.options import LedgerFirst, Plannable
+from curate.view.answers import Result
 from curate.view.text import as_table
 
 
-def extend(
-    run: Annotated[Path, typer.Argument(help="Run folder of the earlier version.", autocompletion=completing.runs)],
-    run_file: Annotated[
-        list[Path] | None, typer.Option("--run-file", help="A TREC run or mteb's predictions; may be repeated.")
-    ] = None,
-    encoder: Annotated[
-        list[str] | None, typer.Option("--encoder", help="An encoder that searches the corpus; may be repeated.")
-    ] = None,
-    depth: Annotated[int, typer.Option(min=1, help="Documents of each system that are judged.")] = 10,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the new version; default: the run's, with -v2 behind.")
-    ] = None,
-    subset: Annotated[str | None, typer.Option(help="Subset of an mteb file that has several.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of an mteb file that has several.")] = None,
-    plan: Plan = False,
-    max_cost: MaxCost = None,
-    yes: Yes = False,
-    batch: Batch = False,
-    offline: Offline = False,
-    as_json: AsJson = False,
-) -> None:
-    """Judge the documents that later systems rank high and nobody has judged, and write the next version of a run.
+class ExtendCommand(Plannable, LedgerFirst):
+    """Judge new systems' documents.
 
-    Panel, rubric, prompt and settings are the run's own; what the ledger holds is not asked again. The run itself
-    stays as it is. A version that was refused or stopped goes on with the same command.
+    Documents that later systems rank high and nobody has judged are judged, and the next version of the run is written.
+    Panel, rubric, prompt and settings are the run's own; what the ledger holds is not asked again. The run itself stays
+    as it is. A version that was refused or stopped goes on with the same command.
     """
-    from curate.commands.extend import version
-    from curate.view.progress import bars
 
-    order = version.ExtendOrder(run_file or (), encoder or (), depth, out, subset, split)
-    work = open_run(None, run_folder(run), detect=False)
-    work.consent = allowed(max_cost, yes, offline=offline, batch=batch)
-    if plan:
-        print_plan(work, work.consent, lambda: version.planned(work, order), digits=4, as_json=as_json)
-        return
-    with bars() as (work.progress, work.tell):
+    words = "extend"
+    examples = ("extend runs/demo --run-file system.trec --plan", "extend runs/demo --encoder e5 --max-cost 5")
+
+    run: Path = argument("Run folder of the earlier version.", complete="runs")
+    run_file: tuple[Path, ...] = option("A TREC run or mteb's predictions; may be repeated.", (), metavar="FILE")
+    encoder: Names = option("An encoder that searches the corpus; may be repeated.", (), metavar="NAME")
+    depth: int = option("Documents of each system that are judged.", 10, ge=1)
+    out: Path | None = option("Folder of the new version; default: the run's, with -v2 behind.", None, metavar="FOLDER")
+    subset: str | None = setting("Subset of an mteb file that has several.", None)
+    split: str | None = setting("Split of an mteb file that has several.", None)
+
+    def result(self) -> Result[Any]:
+        """Return the folder and the figures of the new version; with `plan`, what it would ask."""
+        from curate.commands.extend import version
+
+        order = version.ExtendOrder(self.run_file, self.encoder, self.depth, self.out, self.subset, self.split)
+        folder = opening.run_folder(self.run, tell=self.notify)
+        work = opening.opened(None, folder, detect=False, tell=self.notify)
+        work.progress, work.tell, work.consent = self.progress, self.tell, self.consent()
+        if self.plan:
+            return self.cost_estimate(version.planned(work, order))
         folder, facts = version.extend(work, order)
-    growth = {"run_folder": folder, **facts}
-    answer(growth, _lines(folder, facts), as_json=as_json, warnings=facts["warnings"])
+        return Result({"run_folder": folder, **facts}, _lines(folder, facts), facts["warnings"])
 
 
 def _lines(folder: Path, facts: Mapping[str, Any]) -> Iterator[str]:

@@ -6,6 +6,8 @@ from typing import Literal, get_args
 from pydantic import Field, field_validator
 
 from curate.core.config import Section
+from curate.runs.command import Names, setting
+from curate.runs.running import AskingStage
 
 Made = Literal["mix", "edit", "consensus"]
 MADE: tuple[Made, ...] = get_args(Made)
@@ -53,3 +55,21 @@ class Config(Section):
                 "add edit, or consensus, which costs nothing: [mix, consensus]"
             )
         return kind
+
+
+class GradientCommand(AskingStage):
+    """Build similarity series.
+
+    Texts with falling agreement to a query: mixes, edits, and the panel's grades.
+    """
+
+    words = "gradient"
+    examples = ("gradient --plan", "gradient --max-cost 5")
+    stage = "gradient"
+
+    generator: str | None = setting(
+        "Who writes counterparts of the same meaning: `templates`, or `paraphrase`, the stage.",
+        None,
+        key="gradient.generator",
+    )
+    panel: Names = setting("Models that confirm what was made, separated by commas.", (), key="gradient.panel")

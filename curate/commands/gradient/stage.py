@@ -80,7 +80,7 @@ def of_edits(rows: Rows, seed: int) -> dict[str, Json]:
     }
     counts = {"": len(variants), **dict(sorted(Counter(variants).items()))}
     return {
-        kind or "all": {"pairs": count, **{name: by_kind[kind].shown() for name, by_kind in accuracies.items()}}
+        kind or "all": {"pairs": count, **{name: by_kind[kind].to_json() for name, by_kind in accuracies.items()}}
         for kind, count in counts.items()
     }
 
@@ -117,7 +117,7 @@ def _groups(rows: Rows) -> Ints:
 
 def _figure_values(result: GradientFigures) -> dict[str, Json]:
     figures = {"pooled": result.pooled, "within": result.within, "strict": result.strict}
-    return {**{name: figure.shown() for name, figure in figures.items()}, "undefined": result.undefined}
+    return {**{name: figure.to_json() for name, figure in figures.items()}, "undefined": result.undefined}
 
 
 def _rounded(figure: float | None) -> float | None:

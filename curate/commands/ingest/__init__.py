@@ -7,6 +7,7 @@ from pydantic import Field
 from curate.core.config import Section
 from curate.core.sampling import generator
 from curate.retrieval.similarity.leaks import form
+from curate.runs.running import StageCommand
 from curate.tables.readers import Table
 from curate.tables.readers.items import Names
 from curate.tables.readers.settings import Input, LabelsFile
@@ -65,3 +66,17 @@ class Config(Input):
         columns = super().names(table)
         query_columns = super().names("queries")["text"] if self.pairs and table == "corpus" else ()
         return {field: names for field, names in columns.items() if field != "title" or not {*names} & {*query_columns}}
+
+
+class IngestCommand(StageCommand):
+    """Load the data.
+
+    Queries, corpus and qrels are read, exact duplicates merged.
+    """
+
+    words = "ingest"
+    examples = (
+        "ingest --pipeline my.yaml",
+        "ingest --set ingest.sample=100",
+    )
+    stage = "ingest"

@@ -3,13 +3,13 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from curate.runs import completing
-from curate.runs.options import Assign, Language
+from curate.runs.command import Assignments, Command, Names, argument, option
 from curate.system import interrupts
+from curate.view.answers import Result
 
 if TYPE_CHECKING:
     from curate.commands.init.doubts import Doubt
@@ -17,61 +17,79 @@ if TYPE_CHECKING:
     from curate.commands.init.request import InitRequest
 
 
-def init(
-    source: Annotated[
-        str | None, typer.Argument(help="A folder with queries, corpus and perhaps qrels, or an mteb task's name.")
-    ] = None,
-    queries: Annotated[str | None, typer.Option(help="File of the queries.")] = None,
-    corpus: Annotated[str | None, typer.Option(help="File of the documents.")] = None,
-    qrels: Annotated[str | None, typer.Option(help="File of known relevant pairs, if there is one.")] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TABLE.FIELD=NAME",
-            help="Column of a field, such as corpus.id=doc_no; '<line>' takes line numbers for ids; may be repeated.",
-        ),
-    ] = None,
-    assign: Assign = None,
-    name: Annotated[str | None, typer.Option(help="Name of the benchmark and of its run folder.")] = None,
-    language: Language = None,
-    models: Annotated[
-        str | None,
-        typer.Option(
-            help="Judges, separated by commas; default: those of models.yaml, and those with a key.",
-            autocompletion=completing.judges,
-        ),
-    ] = None,
-    file: Annotated[Path | None, typer.Option(help="Pipeline file to write; default: NAME.yaml.")] = None,
-) -> None:
-    """Look at queries and documents, say what was chosen and why, and write a pipeline file for them."""
-    from curate.commands.init.doubts import doubt
-    from curate.commands.init.looking import look
-    from curate.commands.init.request import InitRequest
-    from curate.commands.init.screen import lines
-    from curate.commands.init.writing import draft, need_free, write
-    from curate.runs.running import announce_presets
-    from curate.view.progress import bars
+class InitCommand(Command):
+    """Write a pipeline file for your data.
 
-    repeated = {"columns": tuple(column or ()), "assign": tuple(assign or ())}
-    request = InitRequest(source, queries, corpus, qrels, name, language, models, file, **repeated)
-    typed = request
-    if not request.said("ingest", "source") and not all(request.said("ingest", key) for key in ("queries", "corpus")):
-        request = _with_sources(request)
-    need_free(request)
-    announce_presets()
-    while True:
-        with bars() as (progress, _):
-            user_data = look(request, progress)
-        unsure = doubt(user_data)
-        if unsure is None:
-            break
-        request = _with_choice(user_data, unsure)
-    pipeline_draft = draft(user_data)
-    output = [*lines(user_data, pipeline_draft)]
-    write(pipeline_draft)
-    typer.echo("\n".join(output))
-    if request is not typed:
-        typer.echo(f"the same without questions: {request.command()}")
+    What was chosen, and why, is printed.
+    """
+
+    words = "init"
+    examples = ("init my-data --name my-benchmark", "init --queries questions.csv --corpus answers.jsonl")
+
+    speaks_json = False
+
+    source: str | None = argument("A folder with queries, corpus and perhaps qrels, or an mteb task's name.", None)
+    queries: str | None = option("File of the queries.", None, metavar="FILE")
+    corpus: str | None = option("File of the documents.", None, metavar="FILE")
+    qrels: str | None = option("File of known relevant pairs, if there is one.", None, metavar="FILE")
+    column: tuple[str, ...] = option(
+        "Column of a field, such as corpus.id=doc_no; '<line>' takes line numbers for ids; may be repeated.",
+        (),
+        metavar="TABLE.FIELD=NAME",
+    )
+    name: str | None = option("Name of the benchmark and of its run folder.", None, metavar="NAME")
+    language: str | None = option("Language of the texts, such as zh; default: detected.", None, metavar="zh|en|...")
+    models: Names = option(
+        "Judges, separated by commas; default: those of models.yaml, and those with a key.",
+        (),
+        complete="judges",
+        metavar="NAMES",
+    )
+    file: Path | None = option("Pipeline file to write; default: NAME.yaml.", None, metavar="FILE")
+    settings: Assignments = option(
+        "Write a setting into the file; may be repeated.",
+        (),
+        flag="--set",
+        complete="settings",
+        metavar="SECTION.KEY=VALUE",
+    )
+
+    def result(self) -> Result[Any]:
+        """Look at the data, ask what they leave open, write the file, and return its path and the printed lines."""
+        from curate.commands.init.doubts import doubt
+        from curate.commands.init.looking import look
+        from curate.commands.init.request import InitRequest
+        from curate.commands.init.screen import lines
+        from curate.commands.init.writing import draft, need_free, write
+        from curate.llm.providers.presets import told_presets
+
+        request = typed = InitRequest(
+            self.source,
+            self.queries,
+            self.corpus,
+            self.qrels,
+            self.name,
+            self.language,
+            ",".join(self.models) or None,
+            self.file,
+            columns=self.column,
+            assign=tuple(self.settings),
+        )
+        has_tables = all(request.said("ingest", key) for key in ("queries", "corpus"))
+        if not request.said("ingest", "source") and not has_tables:
+            request = _with_sources(request)
+        need_free(request)
+        told_presets(self.notify)
+        user_data = look(request, self.progress)
+        while unsure := doubt(user_data):
+            request = _with_choice(user_data, unsure)
+            user_data = look(request, self.progress)
+        pipeline_draft = draft(user_data)
+        output = [*lines(user_data, pipeline_draft)]
+        write(pipeline_draft)
+        if request is not typed:
+            output.append(f"the same without questions: {request.command()}")
+        return Result({"pipeline": str(request.path), "lines": output}, output)
 
 
 def _terminal() -> bool:

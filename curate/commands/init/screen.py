@@ -1,7 +1,6 @@
 """Output of `curate init`: choices with reasons, suggestions, judges, costs, and the next command."""
 
 from collections.abc import Iterable, Iterator
-from unicodedata import east_asian_width
 
 from curate.commands.init.judges import PANEL, variables
 from curate.commands.init.looking import DataSources, named
@@ -13,6 +12,7 @@ from curate.llm.exchange_rates import shown
 from curate.tables.readers.guess import has_known_name
 from curate.tables.readers.items import LINE
 from curate.tables.readers.look import LONG, TableLook
+from curate.view.text import width
 
 _LABEL = 10
 """Width of the labels, in characters."""
@@ -56,10 +56,10 @@ def _table(user_data: DataSources, look: TableLook) -> Iterator[str]:
     chosen = {**look.guess.usual, **look.guess.columns}
     order = [field for field in ("id", "query_id", "doc_id", "title", "text", "score") if field in chosen]
     columns = {field: "line numbers" if chosen[field] == LINE else chosen[field] for field in order}
-    fields, wide = max(map(len, order)), max(map(_width, columns.values()))
+    fields, wide = max(map(len, order)), max(map(width, columns.values()))
     for field in order:
         reason = _reason(user_data, look, field, chosen[field])
-        yield f"  {field:{fields}}  {columns[field]}{' ' * (wide - _width(columns[field]))}  {reason}"
+        yield f"  {field:{fields}}  {columns[field]}{' ' * (wide - width(columns[field]))}  {reason}"
     others = look.guess.others if look.table != "qrels" else ()
     if others:
         ellipsis = ", ..." if len(others) > _OTHERS else ""
@@ -182,7 +182,7 @@ def _price(draft: PipelineDraft) -> Iterator[str]:
     ]
     if len(table) > 1:
         table.append(["together", *(cell for plan in plans for cell in _total_cost(plan))])
-    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(width, column)) for column in zip(*table, strict=True)]
     heads = [
         f"{plan.queries:,} queries, a trial" if plan is draft.trial else f"all {plan.queries:,} queries"
         for plan in plans
@@ -236,8 +236,3 @@ def _next(user_data: DataSources, draft: PipelineDraft) -> Iterator[str]:
     if user_data.tables["corpus"].rows > 1000 and "e5" in (*draft.pool.retrievers, *draft.models):
         yield f"{run} --set 'pool.retrievers=[bm25, use]' --set 'judge.models=[lexical, use]'   quicker, without e5"
     yield "curate models   who could judge, and which key each needs"
-
-
-def _width(text: str) -> int:
-    """Return the width of a text in terminal columns."""
-    return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)

@@ -6,6 +6,8 @@ from typing import Literal
 from pydantic import Field
 
 from curate.core.config import Section
+from curate.runs.command import Names, setting
+from curate.runs.running import AskingStage
 
 Leak = Literal["keep", "mask", "drop"]
 
@@ -38,3 +40,16 @@ class Config(Section):
         default=2_048, ge=4, description="texts of all classes together, at most, by seed and in whole groups"
     )
     mixed_models: bool = Field(default=False, description="go on though the replies of one model name several")
+
+
+class LabelCommand(AskingStage):
+    """Build classification sets.
+
+    A panel picks the label of each text.
+    """
+
+    words = "label"
+    examples = ("label --set label.panel=[gpt,qwen] --plan", "label --max-cost 5USD")
+    stage = "label"
+
+    panel: Names = setting("Models that confirm what was made, separated by commas.", (), key="label.panel")

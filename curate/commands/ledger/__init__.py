@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import typer
-
-from curate.runs.group import CommandGroup
-from curate.runs.options import AsJson
+from curate.core.errors import CheckFailed
+from curate.runs.command import Command, argument
 from curate.runs.running import opened
-from curate.view.answers import answer
+from curate.view.answers import Result
 
 if TYPE_CHECKING:
     from curate.core.config import Json
@@ -19,59 +17,81 @@ if TYPE_CHECKING:
 TOKENS = ("prompt", "cached", "written", "output", "reasoning")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    commands = typer.Typer(
-        cls=CommandGroup, no_args_is_help=True, help="Show, copy, merge and check the ledger of all runs."
-    )
-    commands.command("stats")(stats)
-    commands.command("export")(export)
-    commands.command("import")(import_)
-    commands.command("check")(check)
-    app.add_typer(commands, name="ledger")
+class LedgerStatsCommand(Command):
+    """Print calls and cost.
+
+    Calls, ratings, tokens and cost of every judge and rubric.
+    """
+
+    words = "ledger stats"
+    examples = ("ledger stats", "ledger stats --json")
+
+    def result(self) -> Result[Any]:
+        """Return a row per judge and rubric."""
+        from curate.ledger.stats import stats
+
+        with opened() as ledger:
+            rows = stats(ledger)
+        return Result(rows, ["\n\n".join(_paragraph(row) for row in rows) or "nothing yet"])
 
 
-def stats(as_json: AsJson = False) -> None:
-    """Print calls, ratings, tokens and cost of every judge and rubric."""
-    from curate.ledger.stats import stats as figures
-
-    with opened() as ledger:
-        rows = figures(ledger)
-    answer(rows, ["\n\n".join(_paragraph(row) for row in rows) or "nothing yet"], as_json=as_json)
-
-
-def export(folder: Annotated[Path, typer.Argument(help="Folder to write to.")], as_json: AsJson = False) -> None:
+class LedgerExportCommand(Command):
     """Write the ledger as Parquet files."""
-    from curate.ledger.exchange import export as write
 
-    with opened() as ledger:
-        _counts("written", write(ledger, folder), as_json=as_json)
+    words = "ledger export"
+    examples = ("ledger export backup", "ledger export backup --json")
 
+    folder: Path = argument("Folder to write to.")
 
-def import_(
-    folder: Annotated[Path, typer.Argument(help="A folder that `curate ledger export` wrote.")], as_json: AsJson = False
-) -> None:
-    """Merge the export of another ledger; rows that are here already stay as they are."""
-    from curate.ledger.exchange import import_ as read
+    def result(self) -> Result[Any]:
+        """Return table -> rows written."""
+        from curate.ledger.exchange import export
 
-    with opened(new=True) as ledger:
-        _counts("new", read(ledger, folder), as_json=as_json)
+        with opened() as ledger:
+            return _counts("written", export(ledger, self.folder))
 
 
-def check(as_json: AsJson = False) -> None:
-    """Find rows that contradict one another; exit code 1 if there are any."""
-    from curate.core.errors import CheckFailed
-    from curate.runs.ledger_check import check as findings
+class LedgerImportCommand(Command):
+    """Merge the export of another ledger.
 
-    with opened() as ledger:
-        mistakes = findings(ledger)
-    failed = CheckFailed(f"{len(mistakes)} kinds of mistakes in the ledger") if mistakes else None
-    lines = [str(mistake) for mistake in mistakes] or ["nothing is wrong"]
-    answer([asdict(mistake) for mistake in mistakes], lines, as_json=as_json, failed=failed)
+    Rows that are here already stay as they are.
+    """
+
+    words = "ledger import"
+    examples = ("ledger import backup", "ledger import backup --json")
+
+    folder: Path = argument("A folder that `curate ledger export` wrote.")
+
+    def result(self) -> Result[Any]:
+        """Return table -> rows that are new."""
+        from curate.ledger.exchange import import_
+
+        with opened(new=True) as ledger:
+            return _counts("new", import_(ledger, self.folder))
 
 
-def _counts(word: str, rows: Mapping["Kept", int], *, as_json: bool) -> None:
-    answer(rows, (f"{name}: {count:,} {word}" for name, count in rows.items()), as_json=as_json)
+class LedgerCheckCommand(Command):
+    """Find contradicting rows.
+
+    Exit code 1 if there are any.
+    """
+
+    words = "ledger check"
+    examples = ("ledger check", "ledger check --json")
+
+    def result(self) -> Result[Any]:
+        """Return a row per kind of mistake."""
+        from curate.runs.ledger_check import check
+
+        with opened() as ledger:
+            mistakes = check(ledger)
+        lines = [str(mistake) for mistake in mistakes] or ["nothing is wrong"]
+        failed = CheckFailed(f"{len(mistakes)} kinds of mistakes in the ledger") if mistakes else None
+        return Result([asdict(mistake) for mistake in mistakes], lines, failed=failed)
+
+
+def _counts(word: str, rows: Mapping["Kept", int]) -> Result[Any]:
+    return Result(rows, (f"{name}: {count:,} {word}" for name, count in rows.items()))
 
 
 def _paragraph(row: Mapping[str, "Json"]) -> str:

@@ -1,11 +1,15 @@
 """Settings of the stage `mask`."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from curate.ask.privacy_guard import Leaving
 from curate.pii.settings import Masking
+from curate.runs.command import option
+from curate.runs.options import AskingModels
+from curate.runs.running import StageCommand
+from curate.view.answers import Result
 
 
 class Config(Masking, Leaving):
@@ -24,3 +28,31 @@ class Config(Masking, Leaving):
     on_failure: Literal["stop", "rules"] = Field(
         default="stop", description="what becomes of texts that the model did not check: stop, or the rules alone look"
     )
+
+
+class MaskCommand(StageCommand, AskingModels):
+    """Mask PII.
+
+    Personal data is replaced by typed placeholders.
+    """
+
+    words = "mask"
+    examples = (
+        "mask",
+        "mask --model qwen-local --offline",
+    )
+    stage = "mask"
+
+    model: str | None = option(
+        "Language model on this machine that marks personal data before the rules do.",
+        None,
+        key="mask.model",
+        complete="models",
+        metavar="NAME",
+    )
+
+    def result(self) -> Result[Any]:
+        """Mask the texts within the budget of the model, if one is asked."""
+        work = self.open_run()
+        work.consent = self.consent()
+        return self.run_stage(work, force=self.retry)

@@ -1,73 +1,88 @@
 """`curate models` and `curate models test`: list the available language models, and test one with a tiny call."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import typer
-
-from curate.runs import completing
-from curate.runs.group import CommandGroup
-from curate.runs.options import AsJson, File, Folder
-from curate.runs.running import announce_presets, load_head, load_pipeline
-from curate.view.answers import answer, notice
+from curate.core.config import Settings
+from curate.core.errors import RunFailed
+from curate.runs.command import RUN, argument, option
+from curate.runs.options import OnRun
+from curate.view.answers import Result
+from curate.view.text import as_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from curate.commands.models.trial import ModelTest
-    from curate.core.config import Settings
-
-commands = typer.Typer(cls=CommandGroup, invoke_without_command=True, rich_markup_mode=None)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.add_typer(commands, name="models")
+class ModelsCommand(OnRun):
+    """List and test LLM judges.
+
+    The presets, and the models of the pipeline.
+    """
+
+    words = "models"
+    examples = ("models", "models --pipeline my.yaml")
+
+    pipeline: str | None = option(
+        "Pipeline file, or the name of a packaged one.", None, complete="pipelines", metavar="FILE", group=RUN
+    )
+
+    def result(self) -> Result[Any]:
+        """Return a row per model."""
+        from curate.commands.models.trial import listed
+        from curate.pipeline.pipeline import head
+        from curate.runs.opening import place
+
+        judges: Mapping[str, Settings] = {}
+        if self.has_pipeline():
+            judges = cast("Mapping[str, Settings]", head(place(self.pipeline, self.run, tell=self.notify)[-1]).judges)
+        rows = listed(judges)
+        return Result(rows, _table(rows))
+
+    def has_pipeline(self) -> bool:
+        """Return whether a pipeline or a run is named, or `runs` has one; if not, give notice of changed presets."""
+        if self.pipeline is not None or self.run is not None or any(Path("runs").glob("*/pipeline.yaml")):
+            return True
+        from curate.llm.providers.presets import told_presets
+
+        told_presets(self.notify)
+        return False
 
 
-@commands.callback()
-def models(context: typer.Context, pipeline: File = None, run: Folder = None, as_json: AsJson = False) -> None:
-    """List the language models that can judge: presets, and those of the pipeline; `models test NAME` tries one."""
-    from curate.commands.models.trial import listed
+class ModelsTestCommand(ModelsCommand):
+    """Send a model one tiny prompt.
 
-    if context.invoked_subcommand is not None:
-        return
-    judges = cast("Mapping[str, Settings]", load_head(pipeline, run).judges) if _has_pipeline(pipeline, run) else {}
-    rows = listed(judges)
-    answer(rows, _table(rows), as_json=as_json)
+    It costs next to nothing; reply, tokens and cost are printed.
+    """
 
+    words = "models test"
+    examples = ("models test qwen", "models test my-judge --pipeline my.yaml")
 
-@commands.command("test")
-def attempt(
-    name: Annotated[str, typer.Argument(help="A model that `curate models` lists.", autocompletion=completing.models)],
-    pipeline: File = None,
-    run: Folder = None,
-    as_json: AsJson = False,
-) -> None:
-    """Send one tiny prompt to a model, which costs next to nothing, and print its reply, tokens and cost."""
-    from curate.commands.models.trial import tried
-    from curate.core.errors import RunFailed
+    name: str = argument("A model that `curate models` lists.", complete="models")
 
-    trial = tried(name, load_pipeline(pipeline, run) if _has_pipeline(pipeline, run) else None, notice)
-    failed = RunFailed(trial.problem) if trial.problem else None
-    answer(asdict(trial), _report(trial), as_json=as_json, failed=failed)
+    def result(self) -> Result[Any]:
+        """Return what the model replied."""
+        from curate.commands.models.trial import tried
+        from curate.runs.opening import loaded
 
+        notices: list[str] = []
 
-def _has_pipeline(pipeline: str | None, run: Path | None) -> bool:
-    """Return whether a pipeline or a run is named, or `runs` has one; if not, print the notice on changed presets."""
-    if pipeline is not None or run is not None or any(Path("runs").glob("*/pipeline.yaml")):
-        return True
-    announce_presets()
-    return False
+        def notice(line: str) -> None:
+            notices.append(line)
+            self.notify(line)
+
+        pipeline = loaded(self.pipeline, self.run, tell=self.notify)[-1] if self.has_pipeline() else None
+        trial = tried(self.name, pipeline, notice)
+        failed = RunFailed(trial.problem) if trial.problem else None
+        return Result(asdict(trial), _report(trial), notices, failed)
 
 
 def _table(rows: list[dict[str, str | int | float | bool | None]]) -> list[str]:
     names = [name for name in rows[0] if name not in ("source", "note")]
-    cells = [names, *[[_cell(row[name]) for name in names] for row in rows]]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
-    return [*lines, "input and output: price of a million tokens on that date; `--json` has a note on each"]
+    table = as_table([{name: _cell(row[name]) for name in names} for row in rows])
+    return [table, "input, output: price per million tokens; notes: --json"]
 
 
 def _cell(entry: str | int | float | bool | None) -> str:

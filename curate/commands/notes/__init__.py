@@ -2,75 +2,74 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs.options import AsJson
-from curate.view.answers import answer
+from curate.runs.command import Command, Names, argument, option, setting
+from curate.view.answers import Result
 from curate.view.text import as_table
 
-Column = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FIELD=NAME",
-        help="Column of id, title, text, group, order, label or style, such as group=patient_id; may be repeated.",
-    ),
-]
-Delimiter = Annotated[str | None, typer.Option(help="Between the cells of TABLE, such as ';'; found without it.")]
-Models = Annotated[
-    list[str] | None,
-    typer.Option("--models", "-m", help="minilm, use, e5, a folder, or a model of the hub; separated by commas."),
-]
 
+class NotesCommand(Command):
+    """Test embeddings of notes.
 
-def notes(
-    table: Annotated[Path, typer.Argument(help="Texts, a row each: CSV, TSV, .xlsx, JSON lines, Parquet or Arrow.")],
-    models: Models = None,
-    column: Column = None,
-    floors: Annotated[bool, typer.Option(help="Measure text length, shared characters and chance too.")] = True,
-    folds: Annotated[int, typer.Option(help="Parts that the probe of the label is fitted on in turn.")] = 2,
-    seeds: Annotated[int, typer.Option(help="How often the texts are parted anew for the probe.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of resamples and parts.")] = 0,
-    max_length: Annotated[
-        int | None, typer.Option(min=1, help="Longest input in tokens, of all models but use and e5.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1.")] = None,
-    delimiter: Delimiter = None,
-    sheet: Annotated[str | None, typer.Option(help="Sheet of an .xlsx TABLE; default: the only one with data.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for figures.json and README.md.")] = None,
-    export: Annotated[Path | None, typer.Option(help="Folder for two masked tasks that stock mteb scores.")] = None,
-    language: Annotated[str | None, typer.Option(help="Language of the exported texts; default: detected.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print what each model has left to encode.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Evaluate embeddings of labelled texts, such as notes of patients: recall along chains, AUROC, silhouettes."""
-    from curate.commands.notes import evaluate as evaluating
-    from curate.commands.notes.table import NotesLayout, named
-    from curate.view.progress import bars
+    Of patients, or of other labelled texts: recall along chains, AUROC, silhouettes.
+    """
 
-    order = evaluating.NotesRequest(
-        table,
-        [name for names in models or [] for name in names.split(",") if name],
-        NotesLayout(named(column or []), delimiter, sheet),
-        floors=floors,
-        folds=folds,
-        seeds=seeds,
-        seed=seed,
-        max_length=max_length,
-        device=device,
-        out=out,
-        export=export,
-        language=language,
+    words = "notes"
+    examples = (
+        "notes notes.csv --models e5 --column group=patient_id",
+        "notes notes.xlsx --models minilm,e5 --column label=ward --out figures",
     )
-    if plan:
-        with bars() as (progress, _):
-            rows = evaluating.planned(order, progress)
-        answer({"plan": rows}, [as_table(rows) if rows else "nothing is to be encoded"], as_json=as_json)
-        return
-    with bars() as (progress, _):
-        summary = evaluating.evaluate(order, progress)
-    answer(summary, _text(summary), as_json=as_json, warnings=summary["notes"])
+
+    table: Path = argument("Texts, a row each: CSV, TSV, .xlsx, JSON lines, Parquet or Arrow.")
+    models: Names = option(
+        "minilm, use, e5, a folder, or a model of the hub; separated by commas.",
+        (),
+        flag="--models,-m",
+        metavar="NAMES",
+    )
+    column: tuple[str, ...] = option(
+        "Column of id, title, text, group, order, label or style, such as group=patient_id; may be repeated.",
+        (),
+        metavar="FIELD=NAME",
+    )
+    floors: bool = option("Measure text length, shared characters and chance too.", True)
+    out: Path | None = option("Folder for figures.json and README.md.", None, metavar="FOLDER")
+    export: Path | None = option("Folder for two masked tasks that stock mteb scores.", None, metavar="FOLDER")
+    device: str | None = option("Where to compute.", None, metavar="cpu|cuda|cuda:1")
+    plan: bool = option("Print what each model has left to encode.", False)
+    folds: int = setting("Parts that the probe of the label is fitted on in turn.", 2)
+    seeds: int = setting("How often the texts are parted anew for the probe.", 3)
+    seed: int = setting("Seed of resamples and parts.", 0, ge=0)
+    max_length: int | None = setting("Longest input in tokens, of all models but use and e5.", None, ge=1)
+    delimiter: str | None = setting("Between the cells of the table, such as ';'; found without it.", None)
+    sheet: str | None = setting("Sheet of an .xlsx file; default: the only one with data.", None)
+    language: str | None = setting("Language of the exported texts; default: detected.", None)
+
+    def result(self) -> Result[Any]:
+        """Return the figures; with `plan`, a row per model with the texts that are left to encode."""
+        from curate.commands.notes import evaluate as evaluating
+        from curate.commands.notes.table import NotesLayout, named
+
+        request = evaluating.NotesRequest(
+            self.table,
+            self.models,
+            NotesLayout(named(self.column), self.delimiter, self.sheet),
+            floors=self.floors,
+            folds=self.folds,
+            seeds=self.seeds,
+            seed=self.seed,
+            max_length=self.max_length,
+            device=self.device,
+            out=self.out,
+            export=self.export,
+            language=self.language,
+        )
+        if self.plan:
+            rows = evaluating.planned(request, self.progress)
+            return Result({"plan": rows}, [as_table(rows) if rows else "nothing is to be encoded"])
+        summary = evaluating.evaluate(request, self.progress)
+        return Result(summary, _text(summary), summary["notes"])
 
 
 def _text(summary: Mapping[str, Any]) -> Iterator[str]:

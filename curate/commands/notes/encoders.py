@@ -53,7 +53,7 @@ def named(
     tokens, truncates the input of all encoders except `OFFLINE`; ConfigError if there are no others.
     """
     if max_length is not None and all(name in OFFLINE for name in names):
-        raise ConfigError("--max-length: found no model that takes it: those offline have a length of their own")
+        raise ConfigError("max_length: found no model that takes it: those offline have a length of their own")
     return [_cached(name, max_length, device, progress) for name in dict.fromkeys(names)]
 
 

@@ -100,7 +100,7 @@ def _plan(contestant: NoteEncoder, table: NotesTable) -> dict[str, Json]:
 
 
 def _contestants(order: NotesRequest, progress: Progress) -> list[NoteEncoder]:
-    for name, count, least in (("--folds", order.folds, 2), ("--seeds", order.seeds, 1)):
+    for name, count, least in (("folds", order.folds, 2), ("seeds", order.seeds, 1)):
         if count < least:
             raise ConfigError(f"{name}: found {count}, expected {least} or more")
     models = encoders.named(order.models, order.max_length, order.device, progress)

@@ -120,7 +120,7 @@ def _folds(folding: str, probe: ProbeSet, folds: int, seed: int) -> list[tuple[I
         if len(np.unique(probe.labels[train])) < len(probe.names):
             raise DataError(
                 f"seed {seed}: found a fold that holds all texts of a label, so that none is left to fit on; give "
-                "fewer --folds, or leave the rarest label empty"
+                "fewer folds (--set folds=2), or leave the rarest label empty"
             )
     return splits
 

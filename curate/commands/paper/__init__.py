@@ -2,45 +2,35 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs import completing
-from curate.runs.options import AsJson
-from curate.runs.running import open_run
+from curate.runs.command import argument, option
+from curate.runs.options import OnRun
 from curate.system import resources
-from curate.view.answers import answer
+from curate.view.answers import Result
 from curate.view.text import as_table
 
 
-def paper(
-    run: Annotated[
-        Path | None,
-        typer.Argument(help="Run folder; default: the newest run.", autocompletion=completing.runs),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder to write to; default: `paper` in the run.")] = None,
-    language: Annotated[
-        str | None, typer.Option(help="Language of captions and figures, en or zh; default: the run's.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Write a run's statistics, agreement, audit and scores as CSV, LaTeX (booktabs) and vector PDF.
+class PaperCommand(OnRun):
+    """Write LaTeX tables and figures.
 
-    Nothing is sent or scored; what was not done is named, and has no table.
+    Statistics, agreement, audit and scores, as CSV, LaTeX (booktabs) and vector PDF. Nothing is sent or scored; what
+    was not done is named, and has no table.
     """
-    from curate.commands.paper import kit
-    from curate.view.progress import bars
 
-    work = open_run(None, run)
-    with bars() as (progress, _):
-        kit_contents = kit.paper(work, out, language, progress)
-    answer(
-        kit_contents,
-        _lines(kit_contents),
-        as_json=as_json,
-        warnings=[absent["found"] for absent in kit_contents["not_done"]],
-    )
+    words = "paper"
+    examples = ("paper", "paper runs/demo --out paper --language en")
+
+    run: Path | None = argument("Run folder; default: the newest run.", None, complete="runs")
+    out: Path | None = option("Folder to write to; default: `paper` in the run.", None, metavar="FOLDER")
+    language: str | None = option("Language of captions and figures; default: the run's.", None, metavar="en|zh")
+
+    def result(self) -> Result[Any]:
+        """Write the files, and return what was written and what was not done."""
+        from curate.commands.paper import kit
+
+        contents = kit.paper(self.open_run(), self.out, self.language, self.progress)
+        return Result(contents, _lines(contents), [absent["found"] for absent in contents["not_done"]])
 
 
 def _lines(contents: Mapping[str, Any]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curate.system import resources
+from curate.view.text import width
 
 
 @dataclass(frozen=True)
@@ -264,8 +265,4 @@ def _widths(table: PaperTable) -> list[int]:
     printed_rows = [
         [str(cell.shown() if isinstance(cell, Cell) else cell) for cell in row] for row in [table.heads, *table.rows]
     ]
-    return [
-        3
-        + max(sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in cells[column]) for cells in printed_rows)
-        for column in range(len(table.heads))
-    ]
+    return [3 + max(width(cells[column]) for cells in printed_rows) for column in range(len(table.heads))]

@@ -6,6 +6,8 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from curate.core.config import Section
+from curate.runs.command import Names, setting
+from curate.runs.running import AskingStage
 
 TEMPLATES = "templates"
 """Name of the generator that uses no model."""
@@ -59,3 +61,19 @@ class Config(Section):
         if not self.neighbours + self.edits:
             raise ValueError("neighbours and edits are both 0, and without them there is no negative")
         return self
+
+
+class ParaphraseCommand(AskingStage):
+    """Build paraphrase pairs.
+
+    Paraphrases are written and confirmed by a panel, and neighbours set against them.
+    """
+
+    words = "paraphrase"
+    examples = ("paraphrase --set paraphrase.generator=qwen --plan", "paraphrase --max-cost 5")
+    stage = "paraphrase"
+
+    generator: str | None = setting(
+        "Language model that writes the sentences, or `templates`.", None, key="paraphrase.generator"
+    )
+    panel: Names = setting("Models that confirm what was made, separated by commas.", (), key="paraphrase.panel")

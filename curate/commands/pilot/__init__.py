@@ -1,159 +1,113 @@
 """`curate pilot`: people grade a few pairs before judges are paid for all, and a panel and a rule are proposed."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Any
 
-import typer
-
-from curate.runs import completing
-from curate.runs.group import CommandGroup
-from curate.runs.options import (
-    AsJson,
-    Assessors,
-    Assign,
-    Batch,
-    File,
-    Folder,
-    Formats,
-    MaxCost,
-    Offline,
-    Plan,
-    Seed,
-    Yes,
-)
-from curate.runs.running import allowed, open_run, print_plan
-from curate.view.answers import answer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-Candidates = Annotated[
-    str | None,
-    typer.Option(
-        "--models",
-        help="The candidates: names of two to eight judges, separated by commas; default: judge.models.",
-        autocompletion=completing.judges,
-    ),
-]
-Named = Annotated[str, typer.Option("--sample", help="Name of the pilot.")]
-
-app = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    help="Have people grade 100 to 200 pairs before the judges are paid, and propose the cheapest panel and rule that "
-    "agrees with them. Sheets come back by `curate review import`, the page is `curate review serve`.",
-)
+from curate.core.errors import ConfigError
+from curate.runs.command import Names, option, setting
+from curate.runs.options import LedgerFirst, OnPipeline, Plannable
+from curate.view.answers import Result
 
 
-def add_to(program: typer.Typer) -> None:
-    """Add the commands to the program."""
-    program.add_typer(app, name="pilot")
+class PilotExportCommand(OnPipeline):
+    """Write the sheets of a pilot.
 
-
-@app.command("export")
-def export(
-    pipeline: File = None,
-    run: Folder = None,
-    assign: Assign = None,
-    size: Annotated[int | None, typer.Option(help="Number of pairs, 100 or more; default: 200.")] = None,
-    sample: Named = "pilot",
-    assessors: Assessors = "",
-    overlap: Annotated[
-        float | None, typer.Option(help="Share of the pairs that a second person reads too; default: 50 pairs.")
-    ] = None,
-    formats: Formats = "csv",
-    out: Annotated[Path | None, typer.Option(help="Folder to write to; default: the sample's own.")] = None,
-    seed: Seed = None,
-    as_json: AsJson = False,
-) -> None:
-    """Draw pairs at random over all queries of the pool, before anything is judged, and write one file per assessor.
-
-    Without --assessors the sheets of a pilot that was drawn before are written again.
+    Pairs are drawn at random over all queries of the pool, before anything is judged; one file per assessor. Without
+    --assessors the sheets of a pilot that was drawn before are written again.
     """
-    from curate.ask import seating
-    from curate.commands.pilot import sample as pilot
-    from curate.review import Desk, Sample, paper
-    from curate.runs.outputs import outside_runs
 
-    outside_runs(out)
-    work, kinds = open_run(pipeline, run, assign or []), paper.kinds(formats)
-    if not assessors and size is None and (work.folder / "reviews" / sample / "design.json").is_file():
-        drawn = Sample.find(work.folder, sample)
-    else:
-        head = work.pipeline.head
-        options = pilot.PilotOptions(
-            [name.strip() for name in assessors.split(",") if name.strip()],
-            sample,
-            pilot.SIZE if size is None else size,
-            overlap,
-            head.seed if seed is None else seed,
-            head.language,
-        )
-        rubric = work.look("judge", seating.load_rubric)
-        drawn = pilot.draw(work.folder, options, rubric)
-    files = paper.hand_out(Desk(drawn), out or drawn.folder / "sheets", kinds)
-    facts = drawn.design.facts
-    result = {"sample": drawn.folder, "files": files, "pairs": len(drawn.rows), **facts}
-    counts = f"{len(drawn.rows):,} pairs of {facts['queries']:,} of {facts['queries_in_pool']:,} queries"
-    answer(result, [*map(str, files), counts], as_json=as_json)
+    words = "pilot export"
+    examples = ("pilot export --assessors anna,ben", "pilot export --assessors anna --size 150 --format xlsx")
+
+    size: int | None = option("Number of pairs, 100 or more; default: 200.", None)
+    sample: str = option("Name of the pilot.", "pilot", metavar="NAME")
+    assessors: Names = option("Names of the people who read, separated by commas.", (), metavar="NAMES")
+    format: str = option("File format.", "csv", metavar="csv|xlsx|csv,xlsx")
+    out: Path | None = option("Folder to write to; default: the sample's own.", None, metavar="FOLDER")
+    overlap: float | None = setting("Share of the pairs that a second person reads too; default: 50 pairs.", None)
+    seed: int | None = setting("Seed of the random sample; default: the pipeline's.", None, ge=0)
+
+    def result(self) -> Result[Any]:
+        """Return the sample's folder, its files, and counts of pairs and queries."""
+        from curate.ask import seating
+        from curate.commands.pilot import sample as pilot
+        from curate.review import Desk, Sample, paper
+        from curate.runs.outputs import outside_runs
+
+        outside_runs(self.out)
+        work, kinds = self.open_run(), paper.kinds(self.format)
+        is_drawn = (work.folder / "reviews" / self.sample / "design.json").is_file()
+        if not self.assessors and self.size is None and is_drawn:
+            drawn = Sample.find(work.folder, self.sample)
+        else:
+            head = work.pipeline.head
+            options = pilot.PilotOptions(
+                self.assessors,
+                self.sample,
+                pilot.SIZE if self.size is None else self.size,
+                self.overlap,
+                head.seed if self.seed is None else self.seed,
+                head.language,
+            )
+            drawn = pilot.draw(work.folder, options, work.look("judge", seating.load_rubric))
+        files = paper.hand_out(Desk(drawn), self.out or drawn.folder / "sheets", kinds)
+        facts = drawn.design.facts
+        result = {"sample": drawn.folder, "files": files, "pairs": len(drawn.rows), **facts}
+        counts = f"{len(drawn.rows):,} pairs of {facts['queries']:,} of {facts['queries_in_pool']:,} queries"
+        return Result(result, [*map(str, files), counts])
 
 
-@app.command("report")
-def report(
-    pipeline: File = None,
-    run: Folder = None,
-    assign: Assign = None,
-    models: Candidates = None,
-    sample: Named = "pilot",
-    single: Annotated[
-        bool, typer.Option("--single", help="Also propose one judge alone: no kappa, nothing contested.")
-    ] = False,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Write the proposed panel and rule into the file of --pipeline.")
-    ] = False,
-    plan: Plan = False,
-    max_cost: MaxCost = None,
-    yes: Yes = False,
-    batch: Batch = False,
-    offline: Offline = False,
-    as_json: AsJson = False,
-) -> None:
-    """Ask candidate judges about the pairs that people graded, compare rules of one to five, and propose the cheapest.
+class PilotReportCommand(OnPipeline, Plannable, LedgerFirst):
+    """Propose a panel and a rule.
 
-    What the ledger holds is not asked again, here or by `curate judge`.
+    Candidate judges are asked about the pairs that people graded; rules of one to five judges are compared, and the
+    cheapest is proposed. What the ledger holds is not asked again, here or by `curate judge`.
     """
-    from curate.commands.pilot import pilot
-    from curate.commands.pilot.pilot_figures import pilot_lines
-    from curate.pipeline import pipeline_edit
-    from curate.view.progress import bars
 
-    file = _target(pipeline) if accept else None
-    work = open_run(pipeline, run, assign or [])
-    work.consent = allowed(max_cost, yes, offline=offline, batch=batch)
-    if models is None:
-        candidates = list(getattr(work.pipeline.sections["judge"], "models", ()))
-    else:
-        candidates = [name.strip() for name in models.split(",") if name.strip()]
-    order = pilot.PilotOrder(candidates, sample, single)
-    if plan:
-        print_plan(work, work.consent, lambda: pilot.planned(work, order), digits=4, as_json=as_json)
-        return
-    with bars() as (work.progress, work.tell):
+    words = "pilot report"
+    examples = (
+        "pilot report --models gpt,qwen,deepseek --plan",
+        "pilot report --pipeline my.yaml --accept --yes",
+    )
+
+    models: Names = option(
+        "The candidates: names of two to eight judges, separated by commas; default: judge.models.",
+        (),
+        complete="judges",
+        metavar="NAMES",
+    )
+    sample: str = option("Name of the pilot.", "pilot", metavar="NAME")
+    single: bool = option("Also propose one judge alone: no kappa, nothing contested.", False)
+    accept: bool = option("Write the proposed panel and rule into the file of --pipeline.", False)
+
+    def result(self) -> Result[Any]:
+        """Return the comparison of panels and rules; with `plan`, what the judges would be asked."""
+        from curate.commands.pilot import pilot
+        from curate.commands.pilot.pilot_figures import pilot_lines
+        from curate.pipeline import pipeline_edit
+
+        file = _target(self.pipeline) if self.accept else None
+        work = self.open_run()
+        work.consent = self.consent()
+        candidates = list(self.models or getattr(work.pipeline.sections["judge"], "models", ()))
+        order = pilot.PilotOrder(candidates, self.sample, self.single)
+        if self.plan:
+            return self.cost_estimate(pilot.planned(work, order))
         summary = pilot.compare(work, order)
-    written: Mapping[str, object] = {"written": None}
-    lines = list(pilot_lines(summary, accepted=accept))
-    if file is not None:
-        changes = pilot.changes(summary, work)
-        changed = pipeline_edit.rewrite(file, changes)
-        written = {"written": file}
-        outcome = "written into it" if changed else "it says so already"
-        lines.append(f"{file}: {outcome}:\n{pipeline_edit.lines(changes)}")
-    answer({**summary, **written}, lines, as_json=as_json, warnings=summary["warnings"])
+        written: Mapping[str, object] = {"written": None}
+        lines = list(pilot_lines(summary, accepted=self.accept))
+        if file is not None:
+            changes = pilot.changes(summary, work)
+            changed = pipeline_edit.rewrite(file, changes)
+            written = {"written": file}
+            outcome = "written into it" if changed else "it says so already"
+            lines.append(f"{file}: {outcome}:\n{pipeline_edit.lines(changes)}")
+        return Result({**summary, **written}, lines, summary["warnings"])
 
 
 def _target(pipeline: str | None) -> Path:
     """Return the pipeline file to write a proposal into; ConfigError if it is missing or packaged."""
-    from curate.core.errors import ConfigError
     from curate.pipeline.pipeline import find
     from curate.system.resources import packaged
 

@@ -5,6 +5,8 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from curate.core.config import Section
+from curate.runs.command import Names, setting
+from curate.runs.running import AskingStage
 
 
 class Config(Section):
@@ -49,3 +51,17 @@ class Config(Section):
     def drawn(self) -> int:
         """Return the maximum number of documents drawn."""
         return self.documents or -(-3 * self.wanted // 2)
+
+
+class QueriesCommand(AskingStage):
+    """Generate synthetic queries.
+
+    A model writes them for a corpus, and models of another family filter them.
+    """
+
+    words = "queries"
+    examples = ("queries --set queries.generator=qwen --plan", "queries --max-cost 5")
+    stage = "queries"
+
+    generator: str | None = setting("Language model that writes the queries.", None, key="queries.generator")
+    panel: Names = setting("Models that confirm what was made, separated by commas.", (), key="queries.panel")

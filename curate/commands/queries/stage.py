@@ -350,8 +350,8 @@ def fingerprint(config: Config, context: Context) -> Json:
     """Check names and families; return the identities of models and prompts, and the settings of masking."""
     if not config.generator:
         raise ConfigError(
-            "queries.generator: found no model; name the language model that writes with --generator, and one of "
-            "another family that filters with --panel; `curate models` lists them"
+            "queries.generator: found no model; name the language model that writes, and in "
+            "queries.panel one of another family that filters; `curate models` lists them"
         )
     asked_models = models(config, context)
     refuse_one_family("queries.panel", asked_models[1:], asked_models[0])

@@ -3,41 +3,39 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs import completing
-from curate.runs.options import AsJson
-from curate.runs.running import open_run, run_folder
-from curate.view.answers import answer
+from curate.core.errors import CheckFailed
+from curate.runs.command import argument, option
+from curate.runs.options import OnRun
+from curate.view.answers import Result
 from curate.view.text import as_table
 
 
-def ready(
-    run: Annotated[
-        Path | None,
-        typer.Argument(help="Run folder; default: the newest run.", autocompletion=completing.runs),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder to write a pull request to mteb into: its text, tasks, statistics and results."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Go through the checklist of a benchmark that is to be published; nothing is sent or scored.
+class ReadyCommand(OnRun):
+    """Run the release checklist.
 
-    Exit code 0 only if every point is ok; each open point names the command to type. --out writes the folder all the
-    same, and its text says what is open.
+    Nothing is sent or scored. Exit code 0 only if every point is ok; each open point names the command to type. --out
+    writes the folder all the same, and its text says what is open.
     """
-    from curate.commands.ready.points import checklist
-    from curate.core.errors import CheckFailed
 
-    folder = run_folder(run, "give the run: an export does not hold who judged, read and compared what is in it")
-    contents = checklist(open_run(None, folder), out)
-    open_points = contents["not_ok"] + contents["not_measured"]
-    message = f"{contents['run']} is not ready: {open_points} of {len(contents['points'])} points are open"
-    answer(contents, _lines(contents), as_json=as_json, failed=CheckFailed(message) if open_points else None)
+    words = "ready"
+    examples = ("ready", "ready runs/demo --out pull-request")
+
+    run: Path | None = argument("Run folder; default: the newest run.", None, complete="runs")
+    out: Path | None = option(
+        "Folder to write a pull request to mteb into: its text, tasks, statistics and results.", None, metavar="FOLDER"
+    )
+
+    def result(self) -> Result[Any]:
+        """Return the points with their states; with `out`, write the pull request."""
+        from curate.commands.ready.points import checklist
+
+        self.folder("give the run: an export does not hold who judged, read and compared what is in it")
+        contents = checklist(self.open_run(), self.out)
+        open_points = contents["not_ok"] + contents["not_measured"]
+        message = f"{contents['run']} is not ready: {open_points} of {len(contents['points'])} points are open"
+        return Result(contents, _lines(contents), failed=CheckFailed(message) if open_points else None)
 
 
 def _lines(contents: Mapping[str, Any]) -> Iterator[str]:

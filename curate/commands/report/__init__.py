@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from curate.core.config import Section
+from curate.runs.running import StageCommand
 
 _FORMER = {"pairs": 20, "queries": 60, "pairs_per_query": 20, "excerpt": 200}
 """Settings of the sample pairs of earlier pages, with their defaults; pipelines of finished runs have them."""
@@ -27,3 +28,17 @@ class Config(Section):
     def _with_former(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Return the settings with the former ones, so that reports of finished runs stay up to date."""
         return {**_FORMER, **dump(self)}
+
+
+class ReportCommand(StageCommand):
+    """Write the HTML report.
+
+    One file.
+    """
+
+    words = "report"
+    examples = (
+        "report",
+        "report --run runs/demo --set report.language=en",
+    )
+    stage = "report"

@@ -10,11 +10,12 @@ from typing import Any
 from curate.commands.report.done_rows import done_rows
 from curate.commands.report.figures import Labels, Shown, ShownKind
 from curate.commands.report.head import cost, evidence, head_figures
+from curate.core.figures import Figure
 from curate.core.languages import base_language
 from curate.core.records import VERDICTS
 from curate.core.scale import Scale
 from curate.panel import judge_dependence
-from curate.stats.bootstrap import FEW, Figure
+from curate.stats.bootstrap import FEW
 from curate.stats.distribution import spread
 from curate.system import resources
 from curate.view import charts, run_figures, state

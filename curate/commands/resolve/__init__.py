@@ -3,6 +3,7 @@
 from typing import Literal
 
 from curate.core.config import Section
+from curate.runs.running import AskingStage
 
 
 class Config(Section):
@@ -11,3 +12,17 @@ class Config(Section):
     policy: Literal["panel", "expert-over-panel"] = "panel"
     samples: tuple[str, ...] = ()
     """Names of the reviewed samples that count; all relevance samples of the run if none is named."""
+
+
+class ResolveCommand(AskingStage):
+    """Finalise labels.
+
+    Those of the panel, of experts where they checked a pair, or of what consensus adds.
+    """
+
+    words = "resolve"
+    examples = (
+        "resolve",
+        "resolve --plan",
+    )
+    stage = "resolve"

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from curate.core.errors import ConfigError
-from curate.runs.running import open_run
-from curate.view.answers import answer
+from curate.runs.opening import opened
+from curate.view.answers import Result
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
@@ -48,24 +48,30 @@ def size(work: "Run", size: int | None) -> int:
     return contested.in_top_tens(work.folder) if size is None else size
 
 
-def draw(work: "Run", order: "SampleOptions", of: str, *, plan: bool, as_json: bool) -> "Sample | None":
-    """Draw a sample of kind `of` (accept or contested); with `plan`, print its design and return None."""
+def draw(work: "Run", order: "SampleOptions", of: str) -> "Sample":
+    """Draw a sample of kind `of`: accept or contested."""
+    from curate.commands.review import contested
+    from curate.review import acceptance_plan
+
+    return (
+        contested.draw(work.folder, order)
+        if of == contested.OF
+        else acceptance_plan.draw(work.folder, order, *_promise(work))
+    )
+
+
+def plan(work: "Run", order: "SampleOptions", of: str) -> Result[Any]:
+    """Return the design of a sample of kind `of` (accept or contested), which is not drawn."""
     from curate.commands.review import contested
     from curate.review import acceptance_plan
 
     if of == contested.OF:
-        if not plan:
-            return contested.draw(work.folder, order)
         planned_strata = contested.plan(work.folder, order.size or 0)
         strata = [{"stratum": stratum.name, "size": stratum.size, "drawn": stratum.drawn} for stratum in planned_strata]
-        answer({"strata": strata}, [as_table(strata)], as_json=as_json)
-        return None
+        return Result({"strata": strata}, [as_table(strata)])
     wrong, confidence = _promise(work)
-    if not plan:
-        return acceptance_plan.draw(work.folder, order, wrong, confidence)
     planned = acceptance_plan.plan(work.folder, order.size or 0, wrong, confidence, order.seed)
-    answer(asdict(planned), _planned(planned, order.size or 0), as_json=as_json)
-    return None
+    return Result(asdict(planned), _planned(planned, order.size or 0))
 
 
 def _promise(work: "Run") -> tuple[float, float]:
@@ -95,8 +101,8 @@ def _planned(plan: "AcceptancePlan", size: int) -> Iterator[str]:
         yield f"a threshold is announced only where half of the reviews find one; that needs {least}"
 
 
-def report(review: "Desk", *, as_json: bool) -> None:
-    """Print progress and answers by stratum of a sample of kind accept or contested, without estimates for the pool."""
+def report(review: "Desk", notices: Sequence[str]) -> Result[Any]:
+    """Return progress and answers by stratum of an accept or contested sample, without estimates for the pool."""
     from curate.review.agreement import checked
 
     rows = checked(review)
@@ -114,7 +120,7 @@ def report(review: "Desk", *, as_json: bool) -> None:
     of = str(review.sample.design.facts["of"])
     lines = [f"{len(read):,} of {len(rows):,} rows read", as_table(strata), *_AFTER.get(of, ())]
     figures: dict[str, Any] = {"sample": review.sample.design.name, "of": of, "rows": len(rows), "read": len(read)}
-    answer({**figures, "strata": strata}, lines, as_json=as_json)
+    return Result({**figures, "strata": strata}, lines, notices)
 
 
 _AFTER = {
@@ -127,16 +133,15 @@ _AFTER = {
 }
 
 
-def report_items(review: "Desk", *, as_json: bool) -> None:
-    """Print the precision of a task type's published labels, by the rows of a sample read so far."""
+def report_items(review: "Desk", notices: Sequence[str]) -> Result[Any]:
+    """Return the precision of a task type's published labels, by the rows of a sample read so far."""
     from curate.review import item_proof, items
 
     folder = review.sample.folder.parents[1]
     kind = items.chosen(str(review.sample.design.facts["of"]))
     figures: dict[str, Any] = item_proof.prove(review, items.of_run(folder, kind))
-    answer(
-        figures, [*item_proof.heading(figures), as_table(list(item_proof.lines(figures)), digits=3)], as_json=as_json
-    )
+    lines = [*item_proof.heading(figures), as_table(list(item_proof.lines(figures)), digits=3)]
+    return Result(figures, lines, notices)
 
 
 def next_steps(sample: "Sample") -> Iterator[str]:
@@ -144,7 +149,7 @@ def next_steps(sample: "Sample") -> Iterator[str]:
     if sample.of_items or sample.of_pilot or sample.design.form != "relevance":
         return
     run = sample.folder.parents[1]
-    folder, work = shlex.quote(str(run)), open_run(None, run, detect=False)
+    folder, work = shlex.quote(str(run)), opened(None, run, detect=False, tell=lambda _line: None)
     if "resolve" not in work.pipeline.head.stages:
         yield f"next: curate audit --run {folder}: the audit with these answers"
         return

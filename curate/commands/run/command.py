@@ -1,34 +1,51 @@
-"""`curate run PIPELINE --plan`: cost estimate of a whole pipeline, printed as a table and sentences."""
+"""`curate run`: all stages of a pipeline, or with `--plan` a cost estimate of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from curate.view.answers import answer
+from curate.runs.command import RUN, argument, option
+from curate.runs.options import OnPipeline, Plannable
+from curate.runs.running import stages_result
+from curate.view.answers import Result, only_plans
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
     from curate.commands.run.plan import RunPlan
-    from curate.pipeline.stage import Consent
 
 
-def print_run_plan(
-    pipeline: str, folder: Path | None, assign: Sequence[str], consent: "Consent", *, as_json: bool
-) -> None:
-    """Print the estimated remaining cost of a pipeline; nothing is sent or written."""
-    from curate.commands.run.plan import plan
-    from curate.runs.opening import opened_to_plan
-    from curate.view.progress import bars
+class RunCommand(OnPipeline, Plannable):
+    """Run or resume a pipeline.
 
-    work = opened_to_plan(pipeline, folder, assign, tell=partial(typer.echo, err=True))
-    work.consent = consent
-    with bars() as (work.progress, work.tell):
+    Stages that are up to date are skipped.
+    """
+
+    words = "run"
+    examples = ("run demo", "run my.yaml --plan")
+
+    pipeline: str = argument("Pipeline file, or the name of a packaged one (demo).", complete="pipelines")
+    language: str | None = option("Language of the texts, such as zh; default: detected.", None, key="language")
+    force: bool = option("Run again even if up to date.", False, group=RUN)
+    allow_weak_judges: bool = option("Continue with judges that did not pass their controls.", False)
+
+    def result(self) -> Result[Any]:
+        """Run the stages; with `plan`, return what they would ask of models, and the cost."""
+        if self.plan:
+            return self._cost_estimate()
+        only_plans()
+        work = self.open_run()
+        work.consent = self.consent()
+        work.execute(None, force=self.force)
+        return stages_result(work, None)
+
+    def _cost_estimate(self) -> Result[Any]:
+        from curate.commands.run.plan import plan
+        from curate.runs.opening import opened_to_plan
+
+        work = opened_to_plan(self.pipeline, self.run, [*self.settings, *self.assignments()], tell=self.notify)
+        work.progress, work.tell, work.consent = self.progress, self.tell, self.consent()
         run_plan = plan(work)
-    answer(asdict(run_plan), _lines(run_plan), as_json=as_json, warnings=[*run_plan.unknown, *run_plan.assumed])
+        return Result(asdict(run_plan), _lines(run_plan), [*run_plan.unknown, *run_plan.assumed])
 
 
 def _lines(run_plan: "RunPlan") -> Iterator[str]:

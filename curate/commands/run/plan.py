@@ -93,7 +93,7 @@ def stages_that_ask(work: Run) -> list[str]:
 
 def exact(work: Run, name: str) -> Lines | None:
     """Return a stage's estimate from its own input; None if that is missing or the stage has no estimate."""
-    plan = _EXACT.get(name) or (_stage_plan(name) if name in stages.KIND_COMMANDS else None)
+    plan = _EXACT.get(name) or (_stage_plan(name) if name in stages.BUILDING else None)
     try:
         work.need_ancestors(name)
     except UserError:
@@ -198,7 +198,7 @@ _FORECASTS: Mapping[str, Callable[[Run, str, Unfiltered], tuple[Lines, list[str]
     "pool": _pool_lines,
     "judge": _judge_lines,
     "resolve": _settle_lines,
-    **dict.fromkeys(stages.KIND_COMMANDS, _stage_lines),
+    **dict.fromkeys(stages.BUILDING, _stage_lines),
 }
 
 

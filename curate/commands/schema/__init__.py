@@ -1,28 +1,32 @@
 """`curate schema`: JSON Schema of a command's `--json` output."""
 
 import json
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from curate.runs.options import AsJson
-from curate.view.answers import answer
+from curate.runs.command import Command, argument
+from curate.view.answers import Result
 
 
-def schema(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[COMMAND]...", help="Such as status, or check pool; envelope is what all come in."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print the JSON Schema of the data that a command answers with --json; without a command, list them."""
-    from curate.commands.schema import contract
+class SchemaCommand(Command):
+    """Print JSON Schemas.
 
-    if command:
-        json_schema = contract.schema(" ".join(command))
-        answer(json_schema, [json.dumps(json_schema, indent=1)], as_json=as_json)
-        return
-    rows = [{"command": name, "about": contract.about(name)} for name in contract.names()]
-    width = max(len(row["command"]) for row in rows)
-    answer(rows, (f"{row['command']:{width}}  {row['about']}" for row in rows), as_json=as_json)
+    Of the data that a command answers with --json; without a command, they are listed.
+    """
+
+    words = "schema"
+    examples = ("schema", "schema check pool")
+
+    command: tuple[str, ...] = argument(
+        "Such as status, or check pool; envelope is what all come in.", (), metavar="[COMMAND]..."
+    )
+
+    def result(self) -> Result[Any]:
+        """Return the schema of the command's data; without a command, a row per schema."""
+        from curate.commands.schema import contract
+
+        if self.command:
+            json_schema = contract.schema(" ".join(self.command))
+            return Result(json_schema, [json.dumps(json_schema, indent=1)])
+        rows = [{"command": name, "about": contract.about(name)} for name in contract.names()]
+        width = max(len(row["command"]) for row in rows)
+        return Result(rows, (f"{row['command']:{width}}  {row['about']}" for row in rows))

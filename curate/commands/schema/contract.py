@@ -1,6 +1,7 @@
-"""JSON Schemas of the `--json` output of commands, from the short notation in their `schema.yaml`.
+"""JSON Schemas of the `--json` output of commands, from the records that they answer with, or else from a file.
 
-A file has `about` (a sentence), `data` (a type), and `types`: name -> field -> type and description, as in
+The file, `schema.yaml`, has `about` (a sentence), `data` (a type), and `types`: name -> field -> type and description,
+as in
 
     data: row[]
     types:
@@ -11,12 +12,15 @@ After a type, `[]` means a list, `{}` a mapping from strings, and `?` allows nul
 whose name ends in `?` is optional.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from curate.core import safe_yaml
+from curate.core import figures, safe_yaml
 from curate.core.errors import NotFound, suggestion
 from curate.pipeline import stages
 from curate.system.resources import data_file
@@ -36,12 +40,12 @@ Schema = dict[str, Any]
 
 def names() -> list[str]:
     """Return every command whose output has a schema, and `envelope`, the object that contains all outputs; sorted."""
-    return sorted(_files().keys() - {SHARED, MAKING} | stages.KIND_COMMANDS.keys() & set(stages.KNOWN))
+    return sorted(_files().keys() - {SHARED, MAKING} | set(stages.BUILDING) | _answers().keys())
 
 
 def about(name: str) -> str:
     """Return a sentence on the data of a command's output."""
-    return str(_file(name)["about"])
+    return str(_answers()[name]["answer"] if name in _answers() else _file(name)["about"])
 
 
 def schema(name: str) -> Schema:
@@ -49,6 +53,10 @@ def schema(name: str) -> Schema:
     commands = names()
     if name not in commands:
         raise NotFound(f"no schema of {name!r}: {suggestion(name, commands)}")
+    head = {"$schema": DIALECT, "title": f"curate {name}", "description": about(name)}
+    if name in _answers():
+        module, _, command = _answers()[name]["class"].partition(":")
+        return {**head, **figures.schema(getattr(import_module(f"curate.commands.{module}"), command).answer())}
     file = _file(name)
     definitions = {
         type_name: _type(fields) for type_name, fields in {**_file(SHARED)["types"], **file.get("types", {})}.items()
@@ -56,8 +64,7 @@ def schema(name: str) -> Schema:
     root = typed(file["data"])
     if name == ENVELOPE:
         definitions["error"]["properties"]["code"]["enum"] = list(listed())
-    document = {"$schema": DIALECT, "title": f"curate {name}", "description": str(file["about"]), **root}
-    needed = _needed(root, definitions)
+    document, needed = {**head, **root}, _needed(root, definitions)
     return (
         {**document, "$defs": {type_name: definitions[type_name] for type_name in definitions if type_name in needed}}
         if needed
@@ -124,8 +131,15 @@ def _references(node: object) -> Iterator[str]:
             yield from _references(child)
 
 
+@cache
+def _answers() -> dict[str, dict[str, Any]]:
+    """Return command -> its entry in the index, for those that answer with records."""
+    entries = json.loads(data_file("cli/index.json").read_text(encoding="utf-8"))
+    return {entry["words"]: entry for entry in entries if entry["answer"]}
+
+
 def _file(name: str) -> dict[str, Any]:
-    path = _files()[MAKING if name in stages.KIND_COMMANDS else name]
+    path = _files()[MAKING if name in stages.BUILDING else name]
     content: dict[str, Any] = safe_yaml.parse(safe_yaml.read(path))
     return content
 

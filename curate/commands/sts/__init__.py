@@ -6,6 +6,8 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from curate.core.config import Section
+from curate.runs.command import Names, setting
+from curate.runs.running import AskingStage
 
 TEMPLATES = "templates"
 """Name of the generator that uses no model."""
@@ -47,3 +49,19 @@ class Config(Section):
     shares: Shares = Shares()
     """Shares of the kinds, met exactly."""
     mixed_models: bool = Field(default=False, description="go on though the replies of one model name several")
+
+
+class StsCommand(AskingStage):
+    """Build sentence pairs.
+
+    Pairs around synonyms, of the same meaning or of another.
+    """
+
+    words = "sts"
+    examples = ("sts --set sts.generator=templates --plan", "sts --max-cost 5")
+    stage = "sts"
+
+    generator: str | None = setting(
+        "Language model that writes the sentences, or `templates`.", None, key="sts.generator"
+    )
+    panel: Names = setting("Models that confirm what was made, separated by commas.", (), key="sts.panel")

@@ -2,48 +2,47 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs.options import AsJson
-from curate.view.answers import answer
-from curate.view.output_mode import reporting
+from curate.runs.command import Command, Names, argument, option, setting
+from curate.view.answers import Result
 from curate.view.text import as_table
 
-Models = Annotated[
-    list[str] | None,
-    typer.Option("--models", "-m", help="minilm, use, e5, a folder, or a model of the hub; separated by commas."),
-]
 SHOWN = 5
 """Number of terms per model in the terminal."""
 
 
-@reporting
-def tokens(
-    folder: Annotated[Path, typer.Argument(help="A run folder, an export, a folder of queries and corpus, or a file.")],
-    others: Annotated[
-        list[str] | None, typer.Argument(help="More models, as after --models.", metavar="[MODEL]...")
-    ] = None,
-    models: Models = None,
-    column: Annotated[str | None, typer.Option(help="Column of a file's texts; default: text or query.")] = None,
-    terms: Annotated[int, typer.Option(min=0, help="Split terms listed per model.")] = 20,
-    limit: Annotated[
-        int | None, typer.Option(min=1, max=2**63 - 1, help="Read the first texts alone, of queries and documents.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for tokens.json and README.md.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Count what tokenizers make of texts: tokens per word, split words, unknown ones, texts that would be cut."""
-    from curate.commands.tokens.report import TokenRequest, report
-    from curate.view.progress import bars
+class TokensCommand(Command):
+    """Compare tokenizers.
 
-    names = [name for option in [*(models or []), *(others or [])] for name in option.split(",") if name]
-    order = TokenRequest(folder, names, column, terms, limit, out, seed)
-    with bars() as (progress, _):
-        figures = report(order, progress)
-    answer(figures, _text(figures), as_json=as_json, warnings=figures["notes"])
+    Tokens per word, split words, unknown ones, texts that would be cut.
+    """
+
+    words = "tokens"
+    examples = ("tokens runs/demo --models e5,minilm", "tokens texts.csv minilm --out tokens")
+
+    folder: Path = argument("A run folder, an export, a folder of queries and corpus, or a file.")
+    others: Names = argument("More models, as after --models.", (), metavar="[MODEL]...")
+    models: Names = option(
+        "minilm, use, e5, a folder, or a model of the hub; separated by commas.",
+        (),
+        flag="--models,-m",
+        metavar="NAMES",
+    )
+    out: Path | None = option("Folder for tokens.json and README.md.", None, metavar="FOLDER")
+    column: str | None = setting("Column of a file's texts; default: text or query.", None)
+    terms: int = setting("Split terms listed per model.", 20, ge=0)
+    limit: int | None = setting("Read the first texts alone, of queries and documents.", None, ge=1, le=2**63 - 1)
+    seed: int = setting("Seed of the resamples.", 0, ge=0)
+
+    def result(self) -> Result[Any]:
+        """Return the figures of every collection of texts and model."""
+        from curate.commands.tokens.report import TokenRequest, report
+
+        names = [*self.models, *self.others]
+        request = TokenRequest(self.folder, names, self.column, self.terms, self.limit, self.out, self.seed)
+        figures = report(request, self.progress)
+        return Result(figures, _text(figures), figures["notes"])
 
 
 def _text(figures: Mapping[str, Any]) -> Iterator[str]:

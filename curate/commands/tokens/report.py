@@ -13,11 +13,12 @@ from curate.commands.tokens.tokenizers import LENGTHS, ModelTokenizer, Terms, na
 from curate.core import records
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
+from curate.core.figures import Figure
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.pipeline.folder import is_run, table_path
 from curate.runs.outputs import free_place
-from curate.stats.bootstrap import FEW, Figure
+from curate.stats.bootstrap import FEW
 from curate.stats.tally import Floats
 from curate.system.files import write_json, write_text
 from curate.tables.readers import Problem, Table
@@ -278,7 +279,7 @@ def _row(count: _Count, figures: dict[str, Figure], terms: int) -> dict[str, Jso
         "own": count.tokenizer.own,
         "how": count.tokenizer.how,
         "tokens": int(sum(row[2] for row in count.rows)),
-        **{name: figure.shown() for name, figure in figures.items()},
+        **{name: figure.to_json() for name, figure in figures.items()},
         "terms": [
             {
                 "term": term,
@@ -296,7 +297,7 @@ def _notes(collection: dict[str, Any], order: TokenRequest) -> Iterator[str]:
     if collection["texts"] < FEW:
         yield f"{collection['part']}: {collection['texts']} texts, under {FEW}: these intervals are too narrow"
     if collection["texts"] == order.limit:
-        yield f"{collection['part']}: the first {order.limit:,} texts alone (--limit)"
+        yield f"{collection['part']}: the first {order.limit:,} texts alone (limit)"
     for model in collection["models"]:
         if model["how"] == "not told":
             yield f"{collection['part']}: {model['model']} tells how many tokens a text has, and not where they begin"

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from curate.core.errors import ConfigError, DataError
+from curate.core.figures import Figure
 from curate.retrieval.encoders.packaged import OFFLINE, PACKAGED, model_folder
-from curate.stats.bootstrap import Figure, divided, measured
+from curate.stats.bootstrap import divided, measured
 from curate.stats.tally import Floats, Ints
 from curate.system.extras import require
 

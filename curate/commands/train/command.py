@@ -2,67 +2,72 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from curate.runs.options import AsJson, Assign, File, Force
-from curate.view.answers import answer
-from curate.view.output_mode import reporting
+from curate.runs.command import Assignments, Command, Names, argument, option, setting
+from curate.view.answers import Result
 from curate.view.text import as_table
 
 Figures = Mapping[str, Any]
 
 
-@reporting
-def train(
-    triples: Annotated[
-        Path, typer.Argument(help="Run or folder of `curate train-set`, or a .jsonl, .parquet or .csv file of triples.")
-    ],
-    base: Annotated[str, typer.Option(help="Model to begin with: a folder, or a name on the hub.")],
-    test: Annotated[Path, typer.Option(help="Run or export whose queries score the base and what was trained.")],
-    recipe: Annotated[
-        str | None, typer.Option(help="contrastive, align, joint, pairs or soft; default: the pipeline's.")
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Models to train; 3 or more.")] = None,
-    few_seeds: Annotated[bool, typer.Option("--few-seeds", help="Allow fewer than 3 seeds; the card says so.")] = False,
-    legacy: Annotated[
-        list[str] | None, typer.Option(help="Folder or mteb task that shows what the model forgot; may be repeated.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder to write to; default: trained/NAME of the test.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print steps, memory and time; train nothing.")] = False,
-    pipeline: File = None,
-    assign: Assign = None,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Train an embedding model on triples; score it and its base once on a test set, with a paired test."""
-    from curate.commands.train.train import TrainRequest, planned, train_settings
-    from curate.commands.train.train import train as training
-    from curate.view.progress import bars
+class TrainCommand(Command):
+    """Train an encoder.
 
-    options = {"recipe": recipe, "seeds": seeds}
-    changes = [f"train.{name}={setting}" for name, setting in options.items() if setting is not None]
-    settings = train_settings(pipeline or "train", [*changes, *(assign or [])])
-    order = TrainRequest(
-        triples,
-        base,
-        test,
-        settings,
-        out or Path("trained") / test.resolve().name,
-        [name for names in legacy or [] for name in names.split(",") if name],
-        device,
-        few_seeds,
-        force,
+    On triples; it and its base are scored once on a test set, with a paired test.
+    """
+
+    words = "train"
+    examples = (
+        "train runs/train-my-set --base bge-m3 --test runs/demo --plan",
+        "train triples.jsonl --base ./model --test runs/demo --recipe soft",
     )
-    with bars() as (progress, tell):
-        summary: Figures = planned(order, progress) if plan else training(order, tell, progress)
-    if plan:
-        rows = [{"what": name, "value": amount} for name, amount in summary.items()]
-        answer({"plan": summary}, [as_table(rows)], as_json=as_json)
-        return
-    answer(summary, _text(summary), as_json=as_json, warnings=summary["notes"])
+
+    triples: Path = argument("Run or folder of `curate train-set`, or a .jsonl, .parquet or .csv file of triples.")
+    base: str = option("Model to begin with: a folder, or a name on the hub.", metavar="MODEL")
+    test: Path = option("Run or export whose queries score the base and what was trained.", metavar="FOLDER")
+    recipe: str | None = option("Default: the pipeline's.", None, metavar="contrastive|align|joint|pairs|soft")
+    seeds: int | None = option("Models to train; 3 or more.", None, ge=1)
+    legacy: Names = option("Folder or mteb task that shows what the model forgot; may be repeated.", (), metavar="SET")
+    device: str | None = option("Where to compute.", None, metavar="cpu|cuda|cuda:1")
+    out: Path | None = option("Folder to write to; default: trained/NAME of the test.", None, metavar="FOLDER")
+    plan: bool = option("Print steps, memory and time; train nothing.", False)
+    pipeline: str | None = option(
+        "Pipeline file, or the name of a packaged one.", None, complete="pipelines", metavar="FILE"
+    )
+    settings: Assignments = option(
+        "Change a setting; may be repeated.",
+        (),
+        flag="--set",
+        complete="settings",
+        metavar="SECTION.KEY=VALUE",
+    )
+    force: bool = option("Train again even if up to date.", False)
+    few_seeds: bool = setting("Allow fewer than 3 seeds; the card says so.", False)
+
+    def result(self) -> Result[Any]:
+        """Return the scores of base and trained model; with `plan`, steps, memory and time."""
+        from curate.commands.train.train import TrainRequest, planned, train, train_settings
+
+        options = {"recipe": self.recipe, "seeds": self.seeds}
+        changes = [f"train.{name}={chosen}" for name, chosen in options.items() if chosen is not None]
+        request = TrainRequest(
+            self.triples,
+            self.base,
+            self.test,
+            train_settings(self.pipeline or "train", [*changes, *self.settings]),
+            self.out or Path("trained") / self.test.resolve().name,
+            self.legacy,
+            self.device,
+            self.few_seeds,
+            self.force,
+        )
+        if self.plan:
+            estimate = planned(request, self.progress)
+            rows = [{"what": name, "value": amount} for name, amount in estimate.items()]
+            return Result({"plan": estimate}, [as_table(rows)])
+        summary: Figures = train(request, self.tell, self.progress)
+        return Result(summary, _text(summary), summary["notes"])
 
 
 def _text(summary: Figures) -> Iterator[str]:

@@ -134,4 +134,4 @@ def difference(scores: Mapping[str, Floats], seed: int) -> dict[str, Json]:
     (first, before), (second, after) = scores.items()
     (figure,) = averages([after - before], seed)
     (pair,) = compare([first, second], [means(before), means(after)], mean, seed)
-    return {"difference": figure.shown(), "p": round(pair.p, 5), "smallest": round(pair.smallest, 5)}
+    return {"difference": figure.to_json(), "p": round(pair.p, 5), "smallest": round(pair.smallest, 5)}

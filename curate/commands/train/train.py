@@ -246,7 +246,7 @@ def _prepared(order: TrainRequest, progress: Progress) -> _Work:
     if settings.seeds < FEWEST_SEEDS and not order.few_seeds:
         raise ConfigError(
             f"--seeds {settings.seeds}: found fewer than {FEWEST_SEEDS}, and one training says little about the next; "
-            "give more, or allow it with --few-seeds, which is written on the card"
+            "give more, or allow it with --set few_seeds=true, which is written on the card"
         )
     examples = triples.read(order.triples, graded=settings.recipe == "soft")
     origin = provenance.origin(examples, order.test)

@@ -1,29 +1,12 @@
 """`curate train-set`: graded candidates as training data, without leaks of a test set."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from curate.runs import completing
-from curate.runs.options import (
-    AsJson,
-    Assign,
-    Batch,
-    File,
-    Folder,
-    Force,
-    Language,
-    MaxCost,
-    Plan,
-    Queries,
-    Retrievers,
-    Source,
-    Yes,
-)
-from curate.runs.running import allowed, assigned, carry_out, listed, of_source, open_run
-from curate.view.answers import answer
-from curate.view.output_mode import reporting
+from curate.core.errors import UserError
+from curate.runs.command import RUN, Names, argument, option, setting
+from curate.runs.options import OnPipeline, Plannable
+from curate.view.answers import Result
 from curate.view.text import as_table, caveats, leaking, too_few
 
 if TYPE_CHECKING:
@@ -32,51 +15,54 @@ if TYPE_CHECKING:
 UNCHECKED = "NOT CHECKED FOR LEAKS: name the test set with --test"
 
 
-@reporting
-def train_set(
-    source: Source = None,
-    test: Annotated[
-        str | None,
-        typer.Option(help="Run folder or export of the test set; `none` skips the check for leaks."),
-    ] = None,
-    retrievers: Retrievers = None,
-    depth: Annotated[int | None, typer.Option(min=1, help="Candidates per query that are graded.")] = None,
-    judge: Annotated[
-        str | None, typer.Option(help="Judge that grades the candidates.", autocompletion=completing.judges)
-    ] = None,
-    queries: Queries = None,
-    language: Language = None,
-    plan: Plan = False,
-    max_cost: MaxCost = None,
-    yes: Yes = False,
-    batch: Batch = False,
-    pipeline: File = None,
-    run: Folder = None,
-    assign: Assign = None,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Have one judge grade what retrievers return; write positives and hard negatives for training."""
-    from curate.core.errors import UserError
-    from curate.system.files import read_json
+class TrainSetCommand(OnPipeline, Plannable):
+    """Build training data.
 
-    changes = listed("pool.retrievers", retrievers) + listed("judge.models", judge)
-    options = {
-        "train_set.test": test, "pool.depth": depth, "pool.size": depth, "ingest.sample": queries, "language": language
-    }  # fmt: skip
-    changes += assigned(options)
-    if source is not None:
-        changes = of_source("train", source) + changes
-        pipeline = pipeline or "train-set"
-    work = open_run(pipeline, run, [*changes, *(assign or [])])
-    if "train_set" not in work.pipeline.head.stages:
-        raise UserError(f"{work.folder}: no run of a train set; name a folder or a task, or give --run")
-    if not carry_out(work, allowed(max_cost, yes, batch=batch), plan=plan, force=force, as_json=as_json):
-        return
-    summary = read_json(work.folder / "train_set" / "train_set.json")
-    warnings = caveats(summary, summary["queries"]["before"] if summary["mined"][-1]["pairs"] else None)
-    warnings += [UNCHECKED] if summary["leaks"] is None else []
-    answer(summary, _lines(summary, work), as_json=as_json, warnings=warnings)
+    One judge grades what retrievers return; positives and hard negatives are written.
+    """
+
+    words = "train-set"
+    examples = ("train-set my-set --test runs/demo --judge qwen --plan", "train-set my-set --test none --max-cost 5")
+
+    source: str | None = argument("Folder in BEIR or MTEB layout, or name of an MTEB task; default: the run's.", None)
+    test: str | None = option(
+        "Run folder or export of the test set; `none` skips the check for leaks.",
+        None,
+        key="train_set.test",
+        metavar="FOLDER|none",
+    )
+    judge: Names = option(
+        "Judge that grades the candidates.", (), key="judge.models", complete="judges", metavar="NAME"
+    )
+    queries: int | None = option("Size of a random sample of queries; default: all.", None, key="ingest.sample", ge=1)
+    force: bool = option("Run again even if up to date.", False, group=RUN)
+    retrievers: Names = option(
+        "Names of retrievers, separated by commas: bm25,e5,use.",
+        (),
+        key="pool.retrievers",
+        complete="retrievers",
+        metavar="NAMES",
+    )
+    depth: int | None = option("Candidates per query that are graded.", None, key="pool.depth", ge=1)
+    language: str | None = setting("Language of the texts, such as zh; default: detected.", None, key="language")
+
+    def result(self) -> Result[Any]:
+        """Return the figures of the training set; with `plan`, the cost of judging."""
+        from curate.runs.running import all_stages, written
+        from curate.system.files import read_json
+
+        size = () if self.depth is None else (f"pool.size={self.depth}",)
+        work = self.open_run_on("train", self.source, size)
+        if "train_set" not in work.pipeline.head.stages:
+            raise UserError(f"{work.folder}: no run of a train set; name a folder or a task, or give --run")
+        if estimate := all_stages(self, work, force=self.force):
+            return estimate
+        summary = read_json(work.folder / "train_set" / "train_set.json")
+        warnings = caveats(
+            summary["heuristic"], summary["queries"]["before"] if summary["mined"][-1]["pairs"] else None
+        )
+        warnings += [UNCHECKED] if summary["leaks"] is None else []
+        return Result(summary, _lines(summary, work), warnings, event={**written(work, None), "data": summary})
 
 
 def _lines(summary: Mapping[str, Any], work: "Run") -> Iterator[str]:

@@ -2,55 +2,54 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from curate.runs.options import AsJson
+from curate.core.errors import CheckFailed, ConfigError, CurateError, NotFound, Unchecked
+from curate.runs.command import Command, argument, option
 from curate.runs.running import opened
-from curate.view.answers import answer
+from curate.view.answers import Result
 
 if TYPE_CHECKING:
     from curate.commands.verify.verification import Verified
 
 
-def verify(
-    folder: Annotated[
-        Path, typer.Argument(help="Export: a folder with a MANIFEST.json, or the folder `export` of a run.")
-    ],
-    ledger: Annotated[
-        str | None, typer.Option(help="File or URL of the ledger; default: the one that the working directory uses.")
-    ] = None,
-    recorded: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE: recorded grades of a `replay` judge; may be repeated.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Check an export's files by their digests, and derive every label again from the ledger.
+class VerifyCommand(Command):
+    """Recompute labels.
 
-    Exit code 0 if everything agrees, 1 if anything differs, 3 if nothing differs and some parts, which are named, could
-    not be checked.
+    Files are checked by their digests, and every label is derived again from the ledger. Exit code 0 if everything
+    agrees, 1 if anything differs, 3 if nothing differs and some parts, which are named, could not be checked.
     """
-    from curate.commands.verify.verification import verify as compare
-    from curate.core.errors import CheckFailed, ConfigError, NotFound, Unchecked
 
-    if not folder.is_dir():
-        raise NotFound(f"{folder}: no such folder; give one that `curate export` wrote, or a run's `export`")
-    files: dict[str, Path] = {}
-    for assignment in recorded or []:
-        name, sign, path = assignment.partition("=")
-        if not sign or not Path(path).is_file():
-            raise ConfigError(f"--recorded {assignment!r}: expected NAME=FILE, with a file of recorded grades")
-        files[name] = Path(path)
-    with opened(ledger) as store:
-        results = compare(folder, store, files)
-    different = sum(len(result.differences) for result in results)
-    failed: CheckFailed | None = None
-    if different:
-        failed = CheckFailed(f"{folder}: {_counted(different)}; export again, or ask who changed the files")
-    elif unchecked := [unchecked_part for result in results for unchecked_part in result.unchecked]:
-        failed = Unchecked(f"{folder}: not checked: {'; '.join(unchecked)}")
-    answer([asdict(result) for result in results], map(_text, results), as_json=as_json, failed=failed)
+    words = "verify"
+    examples = ("verify runs/demo/export", "verify my-benchmark --ledger ledger.db")
+
+    folder: Path = argument("Export: a folder with a MANIFEST.json, or the folder `export` of a run.")
+    ledger: str | None = option(
+        "File or URL of the ledger; default: the one that the working directory uses.", None, metavar="FILE|URL"
+    )
+    recorded: tuple[str, ...] = option("Recorded grades of a `replay` judge; may be repeated.", (), metavar="NAME=FILE")
+
+    def result(self) -> Result[Any]:
+        """Return a result per export below the folder: differences, and what was not checked."""
+        from curate.commands.verify.verification import verify
+
+        if not self.folder.is_dir():
+            raise NotFound(f"{self.folder}: no such folder; give one that `curate export` wrote, or a run's `export`")
+        files: dict[str, Path] = {}
+        for assignment in self.recorded:
+            name, sign, path = assignment.partition("=")
+            if not sign or not Path(path).is_file():
+                raise ConfigError(f"--recorded {assignment!r}: expected NAME=FILE, with a file of recorded grades")
+            files[name] = Path(path)
+        with opened(self.ledger) as store:
+            results = verify(self.folder, store, files)
+        different = sum(len(result.differences) for result in results)
+        failed: CurateError | None = None
+        if different:
+            failed = CheckFailed(f"{self.folder}: {_counted(different)}; export again, or ask who changed the files")
+        elif unchecked := [unchecked_part for result in results for unchecked_part in result.unchecked]:
+            failed = Unchecked(f"{self.folder}: not checked: {'; '.join(unchecked)}")
+        return Result([asdict(result) for result in results], map(_text, results), failed=failed)
 
 
 def _text(result: "Verified") -> str:

@@ -155,7 +155,7 @@ class File:
     @cached_property
     def workbook(self) -> Worksheet:
         """Return the sheet of an Excel file."""
-        option = f"ingest.{self.table}.sheet" if self.table else "--sheet"
+        option = f"ingest.{self.table}.sheet" if self.table else "--set sheet=NAME"
         return Worksheet(self.path, self.sheet, option, (self.table,) if self.table else (), self.has_header)
 
     @property

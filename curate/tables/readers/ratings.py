@@ -41,7 +41,7 @@ def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -
     try:
         sign = None if delimiter is None else named(delimiter)
     except ValueError as error:
-        raise ConfigError(f"--delimiter: {error}, found {delimiter!r}; correct it") from error
+        raise ConfigError(f"delimiter: {error}, found {delimiter!r}; correct it") from error
     return File(path, format_of_file, option=None, delimiter=sign, sheet=sheet)
 
 

@@ -83,7 +83,7 @@ def test_settings_are_changed_as_by_set(tiny_run: Path, monkeypatch: pytest.Monk
 def test_neither_pipeline_nor_run_is_an_error() -> None:
     with pytest.raises(curate.UserError, match="found neither a pipeline nor a run"):
         curate.run()
-    with pytest.raises(curate.UserError, match="max-cost: expected an amount"):
+    with pytest.raises(curate.UserError, match=r"^max_cost: expected an amount"):
         curate.run("demo", max_cost="much")
 
 

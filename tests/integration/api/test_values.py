@@ -31,7 +31,7 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Return what `curate agree` prints of the table in a file."""
     monkeypatch.chdir(tmp_path)
     pl.DataFrame(WIDE).write_csv("wide.csv")
-    words = ("agree", "wide.csv", "--order", "S,A,B,C,D", "--positive", "S,A", "--seed", "3", "--json")
+    words = ("agree", "wide.csv", "--order", "S,A,B,C,D", "--positive", "S,A", "--set", "seed=3", "--json")
     found: dict[str, Any] = json.loads(ran(tmp_path, *words).stdout)
     data: dict[str, Any] = found.get("data", found)
     return data
@@ -83,15 +83,23 @@ def test_agreement_of_a_run_is_that_of_the_command(tiny_run: Path) -> None:
     assert any("heuristic" in note for note in mine.notes)
 
 
-@pytest.mark.parametrize("words", [[], ["--placeholders", "en"], ["--mode", "tag"], ["--mode", "pseudonym"]])
-def test_texts_are_masked_as_in_a_file(tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        ([], {}),
+        (["--set", "placeholders=en"], {"language": "en"}),
+        (["--mode", "tag"], {"mode": "tag"}),
+        (["--mode", "pseudonym"], {"mode": "pseudonym"}),
+    ],
+)
+def test_texts_are_masked_as_in_a_file(
+    tmp_path: Path, words: list[str], given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CURATE_PII_KEY", "k" * 32)
     lines = [json.dumps({"text": text}, ensure_ascii=False) for text in RAW]
     (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     ran(tmp_path, "anonymise", "in.jsonl", "out.jsonl", *words)
     theirs = [json.loads(line)["text"] for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
-    given: dict[str, Any] = dict(zip([each.removeprefix("--") for each in words[::2]], words[1::2], strict=True))
-    given["language"] = given.pop("placeholders", None)
     mine = curate.anonymise(pl.Series(RAW), **given)
     assert mine.texts == theirs
     assert mine.kinds["phone"] == 2
@@ -146,7 +154,7 @@ def test_models_are_scored_as_by_the_command(tmp_path: Path, monkeypatch: pytest
     assert "<td" in found._repr_html_()
 
 
-def _scores(order: Any, _tell: object) -> dict[str, Any]:
+def _scores(order: Any, _tell: object, _progress: object) -> dict[str, Any]:
     """Stand for mteb, which takes half a minute; its figures are tried in tests/integration/commands/evaluate."""
     scores = [{"model": name, "main": 0.5, "lead": 0.5, "best": True, "queries_a_second": 1.0} for name in order.models]
     return {

@@ -16,22 +16,20 @@ from typer.testing import CliRunner
 
 from curate.ask import build
 from curate.ask.seating import load_rubric
-from curate.cli import stages as commands
 from curate.cli.app import app
 from curate.cli.main import complain
 from curate.commands.schema import contract
 from curate.core.config import parse_yaml
-from curate.pipeline import stages
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.pipeline import Pipeline, find
 from curate.pipeline.stage import Context
-from curate.pipeline.stages import KIND_COMMANDS, KNOWN, NAMES, KindCommand
+from curate.pipeline.stages import BUILDING, KNOWN, NAMES
 from curate.system.files import write_text
 from tests import ROOT
 from tests.support import machine
 from tests.support.runs import curate, tiny
 
-COMMANDS = ["run", *NAMES, *(name for name in KIND_COMMANDS if name in KNOWN), "status", "show"]
+COMMANDS = ["run", *NAMES, *BUILDING, "status", "show"]
 HEAVY = {"torch", "sentence_transformers", "polars", "numpy", "statsmodels", "openai", "anthropic", "mteb", "faiss"}
 
 
@@ -58,26 +56,17 @@ def test_every_command_has_help(command: str) -> None:
 
 def test_help_lists_the_stages_in_order() -> None:
     output = CliRunner().invoke(app, ["--help"]).output
-    places = [output.index(f"\n  {name} ") for name in KNOWN if name not in ("audit", "train_set")]
+    building = (name for name in KNOWN if name not in ("export", "audit", "train_set"))  # those have other headings
+    places = [output.index(f"\n  {name} ") for name in building]
     assert places == sorted(places)
 
 
-def test_a_stage_that_makes_a_kind_has_a_command_by_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {"fever": KindCommand("Label fevers."), "absent": KindCommand("Of no stage."), "sts": KIND_COMMANDS["sts"]}
-    monkeypatch.setattr(stages, "KNOWN", ("ingest", "fever", "sts"))
-    monkeypatch.setattr(stages, "KIND_COMMANDS", rows)
-    program = typer.Typer()
-    commands.add_to(program)
-    group: Any = typer.main.get_command(program)
-    assert list(group.commands) == ["run", "ingest", "fever", "sts"], (
-        "in the order of the pipeline, of stages that there are"
-    )
-    options = {name: {each.name for each in command.params} for name, command in group.commands.items()}
-    shared = {"pipeline", "run", "assign", "force", "panel", "plan", "retry", "max_cost", "yes", "offline", "as_json"}
-    assert options["sts"] >= shared | {"generator"}
-    assert options["fever"] >= shared
-    assert "generator" not in options["fever"]
-    assert contract.schema("fever")["type"] == "array", "what --plan answers is the same for all of them"
+def test_every_stage_that_builds_items_asks_under_the_same_options() -> None:
+    group: Any = typer.main.get_command(app)
+    shared = {"pipeline", "run", "settings", "force", "plan", "retry", "max_cost", "yes", "batch", "offline"}
+    for name in BUILDING:
+        assert {parameter.name for parameter in group.get_command(None, name).params} >= shared
+        assert contract.schema(name)["type"] == "array", "what --plan answers is the same for all of them"
 
 
 def test_help_says_whole_sentences(monkeypatch: pytest.MonkeyPatch) -> None:

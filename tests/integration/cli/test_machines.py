@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from curate import __version__
 from curate.cli.app import app
+from curate.cli.index import load
 from curate.commands.doctor import examination
 from curate.commands.schema import contract
 from curate.core import errors
@@ -58,7 +59,7 @@ def commands(command: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 COMMANDS = dict(commands())
-ANSWERING = sorted(path for path, each in COMMANDS.items() if "--json" in {o for p in each.params for o in p.opts})
+ANSWERING = sorted(entry["words"] for entry in load() if entry["json"])
 
 
 @pytest.mark.parametrize("path", ["", "check", "ledger", "review", *COMMANDS])

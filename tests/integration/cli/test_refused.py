@@ -31,7 +31,7 @@ JUDGES: dict[str, dict[str, Any]] = {
     "keyless": {"price": EUR, "key_env": "NO_SUCH_KEY"},
 }
 RUN = ("run", "tiny.yaml", "--run", "runs/t")
-STS = ("sts", "--generator", "euro", "--panel", "yuan")
+STS = ("sts", "--set", "sts.generator=euro", "--set", "sts.panel=[yuan]")
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "unknown judge": (("judge", "--models", "nobody", "--max-cost", "5"), "nobody"),
     "bad value": (("judge", "--set", "judge.batch=0"), "judge.batch"),

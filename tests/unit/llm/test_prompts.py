@@ -23,7 +23,8 @@ def packaged(name: str) -> Rubric:
 
 
 def changed(**settings: Any) -> dict[str, Any]:
-    return {**read_yaml(PROMPTS / "rubric-en.yaml"), **settings}
+    """Return a packaged rubric with other settings, and without the translations of its own grades."""
+    return {**read_yaml(PROMPTS / "rubric-en.yaml"), "translations": {}, **settings}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,10 +3,12 @@
 import re
 import tomllib
 from importlib import import_module
+from inspect import signature
 from pkgutil import walk_packages
 from typing import get_origin
 
 import curate
+from curate.cli.index import load
 from tests import ROOT
 
 HOMES = {"curate", "curate.testing"}
@@ -14,8 +16,18 @@ HOMES = {"curate", "curate.testing"}
 
 
 def test_all_is_sorted_and_complete() -> None:
-    assert curate.__all__ == sorted(curate.__all__)
+    commands = curate._NAMES["api.commands"].split()
+    assert commands == sorted(commands)
+    assert curate.__all__ == [*sorted(set(curate.__all__) - set(commands)), *commands]
     assert set(curate.__all__) == set(curate._HOMES)
+
+
+def test_every_command_is_a_function_with_the_same_keywords() -> None:
+    for entry in load():
+        function = getattr(curate, re.sub("[ -]", "_", entry["words"]))
+        if function.__module__ == "curate.api.commands":
+            keywords = {option["name"] for option in entry["options"] if option["flag"] != "--set"}
+            assert keywords | entry["settings"].keys() <= set(signature(function).parameters), entry["words"]
 
 
 def test_every_public_class_and_function_says_what_it_is() -> None:

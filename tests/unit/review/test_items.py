@@ -173,7 +173,7 @@ def test_what_is_said_of_items_grades_no_document(run: Path) -> None:
         ({"of": "stss"}, "expected labels, audit, or a kind of benchmark; did you mean 'sts'"),
         ({"of": "retrieval"}, "a kind of benchmark"),
         ({"controls": 3}, "--controls: pairs of query and document are planted"),
-        ({"known": Path("x.tsv")}, "--known: pairs"),
+        ({"known": Path("x.tsv")}, "known: pairs"),
         ({"target": "recall"}, "found 'recall', but only precision"),
         ({"size": None, "margins": ("recall=0.1",)}, "found 'recall', but only precision"),
     ],

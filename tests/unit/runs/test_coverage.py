@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.commands.pool.stage import pool as pooled
+from curate.core.figures import Figure
 from curate.runs import rankings as coverage
 from curate.runs import rankings as deeper
 from curate.runs import rankings as unjudged
-from curate.stats.bootstrap import Figure, divided, measured
+from curate.stats.bootstrap import divided, measured
 from curate.system.files import frame
 
 NAMES = ("a", "b", "c")

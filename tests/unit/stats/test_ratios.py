@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from curate.stats.bootstrap import Figure, averages
+from curate.core.figures import Figure
+from curate.stats.bootstrap import averages
 from curate.stats.ratios import rate
 from curate.stats.sample_estimates import wilson
 

@@ -135,7 +135,7 @@ def test_a_stored_value_of_a_formula_is_read(tmp_path: Path) -> None:
 def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
     rows = [["id", "text"], ["1", "a"]]
     path = book(tmp_path / "b.xlsx", January=rows, February=rows, empty=[])
-    with pytest.raises(ConfigError, match=r"data in the sheets January, February, .*; name one with --sheet"):
+    with pytest.raises(ConfigError, match=r"data in the sheets January, February, .*; name one with --set sheet"):
         File(path, "xlsx").header()
     with pytest.raises(ConfigError, match=r"name one with ingest\.corpus\.sheet"):
         File(path, "xlsx", table="corpus").header()

@@ -82,7 +82,7 @@ def test_wikipedia_counts(tmp_path: Path, tables: Path, expected: Any) -> None:
 def test_gwet_missing(tmp_path: Path, tables: Path, expected: Any) -> None:
     want, file = expected["gwet_4raters_missing.csv"], str(tables / "gwet_4raters_missing.csv")
     found = agree(tmp_path, file, "--scale", "interval")["ratings"]
-    dropped = agree(tmp_path, file, "--missing", "drop")["ratings"]
+    dropped = agree(tmp_path, file, "--set", "missing=drop")["ratings"]
     published, computed = want["published"], want["computed"]
     assert (found["items"], found["under_two"]) == (12, 1)
     assert (found["estimator"], dropped["estimator"]) == ("gwet", "drop")
@@ -145,7 +145,7 @@ def test_llm_judges(tmp_path: Path, tables: Path, expected: Any) -> None:
     """
     want = expected["llmjudge_8queries_5judges.csv"]["computed"]
     file = tables / "llmjudge_8queries_5judges.csv"
-    keys = ("--item", "query_id,doc_id", "--cluster", "query_id")
+    keys = ("--item", "query_id,doc_id", "--set", "cluster=query_id")
     judges = ("--raters", ",".join(JUDGES))
     binary = agree(tmp_path, str(file), *keys, *judges, "--positive", "2,3,5")
     assert printed(binary["cut"]["fleiss"], want["fleiss_binary_ge2"])
@@ -182,7 +182,7 @@ def test_ordinal_statistics_are_those_of_other_packages(tmp_path: Path, tables: 
     table = pl.read_csv(tables / "llmjudge_8queries_5judges.csv").drop("human")
     on_scale = [pl.when(pl.col(judge) <= 3).then(pl.col(judge)).alias(judge) for judge in JUDGES]
     table.with_columns(on_scale).write_csv(tmp_path / "slice.csv")
-    keys = ("--item", "query_id,doc_id", "--cluster", "query_id", "--order", "0,1,2,3", "--scale", "interval")
+    keys = ("--item", "query_id,doc_id", "--set", "cluster=query_id", "--order", "0,1,2,3", "--scale", "interval")
     found = agree(tmp_path, "slice.csv", *keys)["ratings"]
     assert {name: found[name] for name in ELSEWHERE} == pytest.approx(ELSEWHERE, abs=1e-6)
 
@@ -347,7 +347,7 @@ def test_options_of_a_file_and_of_a_run_do_not_mix(tmp_path: Path, words: list[s
 
 def test_the_text_is_a_table(tmp_path: Path) -> None:
     pl.DataFrame(ROWS, ["query", "doc", "x", "y", "z"], orient="row").write_csv(tmp_path / "f.csv")
-    options = ("--item", "query,doc", "--cluster", "query", "--order", "S,A,B,C,D", "--positive", "S,A")
+    options = ("--item", "query,doc", "--set", "cluster=query", "--order", "S,A,B,C,D", "--positive", "S,A")
     lines = curate(tmp_path, "agree", "f.csv", *options).stdout.splitlines()
     assert lines[0] == "f.csv: items by query, doc; ratings by x, y, z; scale ordinal: S, A, B, C, D"
     starts = [line.split("  ")[0] for line in lines]

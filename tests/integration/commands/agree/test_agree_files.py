@@ -286,8 +286,8 @@ def test_what_is_no_table_of_ratings_is_a_sentence(tmp_path: Path, content: byte
 
 def test_words_for_nothing_are_named(tmp_path: Path) -> None:
     content = "item,a,b\n1,x,NA\n2,y,y\n"
-    assert "counted as ratings: NA; --blank NA if they are none" in agree(tmp_path, content).stdout
-    assert "counted as" not in agree(tmp_path, content, "--blank", "NA").stdout
+    assert "counted as ratings: NA; --set blank=NA if they are none" in agree(tmp_path, content).stdout
+    assert "counted as" not in agree(tmp_path, content, "--set", "blank=NA").stdout
     assert "counted as different ratings: X, x; write them" in agree(tmp_path, "item,a,b\n1,x,X\n2,y,y\n").stdout
 
 
@@ -333,9 +333,9 @@ def test_what_a_user_says_of_a_file_of_ratings(tmp_path: Path) -> None:
         for row in (("item", "ann", "ben"), ("x", 1, 2), ("y", 2, 2)):
             page.append(row)
     book.save(tmp_path / "r.xlsx")
-    with pytest.raises(ConfigError, match=r"found data in the sheets Sheet, second, .* name one with --sheet"):
+    with pytest.raises(ConfigError, match=r"found data in the sheets Sheet, second, .* name one with --set sheet"):
         measure(tmp_path / "r.xlsx", Layout(), 0)
     assert measure(tmp_path / "r.xlsx", Layout(sheet="second"), 0)["raters"] == ["ann", "ben"]
     (tmp_path / "r.csv").write_text("item;ann;ben\nx;1;2\n")
-    with pytest.raises(ConfigError, match=r"--delimiter: expected one character such as ';', or tab, found ';;'"):
+    with pytest.raises(ConfigError, match=r"delimiter: expected one character such as ';', or tab, found ';;'"):
         measure(tmp_path / "r.csv", Layout(delimiter=";;"), 0)

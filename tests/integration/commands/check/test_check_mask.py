@@ -361,7 +361,7 @@ def test_a_fault_that_only_masked_texts_can_have_needs_masked_texts(tmp_path: Pa
 
 
 def test_the_settings_of_a_sample_are_in_its_design(folder: Path) -> None:
-    curate(folder, "check", "mask", "--seed", "8")
+    curate(folder, "check", "mask", "--set", "seed=8")
     design = yaml.safe_load((folder / "runs/p/checks/mask/1/design.json").read_text())
     assert (design["form"], design["seed"], design["assessors"]) == ("privacy", 8, ["assessor"])
 

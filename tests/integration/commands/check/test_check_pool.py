@@ -81,12 +81,16 @@ def at(found: Any, *keys: str | int) -> Any:
     return found
 
 
+def figures(run: Path, options: PoolOptions | None = None) -> Any:
+    return check(run, options).to_json()
+
+
 def inside(figure: Any, truth: float) -> bool:
     return bool(figure["low"] <= truth <= figure["high"])
 
 
 def test_the_share_found_is_the_true_one(known: tuple[Path, set[tuple[str, str]]], run: Path) -> None:
-    found = check(run)
+    found = figures(run)
     share = len(pl.read_parquet(run / "consensus" / "qrels.parquet")) / len(known[1])
     assert 0.7 < share < 0.95
     assert inside(at(found, "capture", "share"), share)
@@ -102,7 +106,7 @@ def test_a_graded_sample_below_the_cut_agrees(known: tuple[Path, set[tuple[str, 
     lines = [f"{query},{doc},{'A' if (query, doc) in truth else 'C'}" for query, doc in drawn]
     path = run.parent / "below.csv"
     path.write_text("\n".join(["query_id,doc_id,grade", *lines]), encoding="utf-8")
-    (sample,) = at(check(run, PoolOptions(below=[path])), "below")
+    (sample,) = at(figures(run, PoolOptions(below=[path])), "below")
     below = len(truth - set(pool.iter_rows()))
     retrieved, rest = sample["strata"]
     assert (retrieved["pairs"], retrieved["total"]["value"]) == (0, None)  # everything retrieved was pooled
@@ -119,7 +123,7 @@ def test_retrieved_but_not_pooled_is_a_stratum_of_its_own(run: Path) -> None:
     outside = rankings.select(pair).unique().join(pool, on=pair, how="anti").sort(pair)
     path = run.parent / "below.tsv"
     outside.head(10).with_columns(grade=pl.lit("D")).write_csv(path, separator="\t")
-    (sample,) = at(check(run, PoolOptions(below=[path])), "below")
+    (sample,) = at(figures(run, PoolOptions(below=[path])), "below")
     assert [(each["pairs"], each["graded"]) for each in sample["strata"]] == [
         (len(outside), 10),
         (QUERIES * DOCUMENTS - len(outside) - len(pool), 0),
@@ -136,7 +140,7 @@ def test_rows_that_are_not_below_the_cut_are_refused(run: Path, row: str, what: 
     path = run.parent / "below.csv"
     path.write_text(f"query_id,doc_id,grade\n{row.format(pooled=pooled_doc)}\n", encoding="utf-8")
     with pytest.raises(DataError, match=what):
-        check(run, PoolOptions(below=[path]))
+        figures(run, PoolOptions(below=[path]))
 
 
 def test_random_documents_of_a_review_are_a_sample_below_the_cut(run: Path) -> None:
@@ -144,7 +148,7 @@ def test_random_documents_of_a_review_are_a_sample_below_the_cut(run: Path) -> N
     planted = sample.survey.filter(pl.col("expected").is_not_null())["row_id"].to_list()
     given = [Answer(name, "A" if place == 0 else "D") for place, name in enumerate(planted[:20])]
     Desk(sample).record("ann", given)
-    (found,) = at(check(run), "below")
+    (found,) = at(figures(run), "below")
     assert found["source"] == "reviews/people"
     assert [(each["graded"], each["relevant"]) for each in found["strata"]] == [(0, 0), (20, 1)]
 
@@ -156,7 +160,7 @@ def test_known_pairs_of_a_review_are_no_random_sample(run: Path) -> None:
     sample = draw(run, SampleOptions("people", size=40, controls=5, known=path, assessors=["ann"]))
     planted = sample.survey.filter(pl.col("expected").is_not_null())["row_id"]
     Desk(sample).record("ann", [Answer(name, "D") for name in planted])
-    assert at(check(run), "below") == []
+    assert at(figures(run), "below") == []
 
 
 def test_a_run_file_is_followed_through_merges_and_its_holes_counted(run: Path) -> None:
@@ -165,19 +169,19 @@ def test_a_run_file_is_followed_through_merges_and_its_holes_counted(run: Path) 
     docs = ["twin", *outside]
     path = run.parent / "mine.trec"
     path.write_text("".join(f"q00 Q0 {doc} {n} {9 - n} x\n" for n, doc in enumerate(docs)), encoding="utf-8")
-    system = at(check(run, PoolOptions(runs=[path])), "systems")[1]
+    system = at(figures(run, PoolOptions(runs=[path])), "systems")[1]
     assert (system["system"], system["pooled"], system["absent"]) == ("file mine", False, QUERIES - 1)
     first = system["depths"][0]
     assert (first["documents"], first["holes"]) == (5, 4 + ("d000" not in set(pool["doc_id"])))
     predictions = run.parent / "mine_predictions.json"
     scores = {"q00": {doc: 9.0 - n for n, doc in enumerate(docs)}}
     predictions.write_text(json.dumps({"default": {"test": scores}}), encoding="utf-8")
-    again = at(check(run, PoolOptions(runs=[predictions])), "systems")[1]
+    again = at(figures(run, PoolOptions(runs=[predictions])), "systems")[1]
     assert again["depths"] == system["depths"]
     with pytest.raises(UserError, match=r"--run-file: .*none\.trec: no such file"):
-        check(run, PoolOptions(runs=[path, run / "none.trec"]))
+        figures(run, PoolOptions(runs=[path, run / "none.trec"]))
     with pytest.raises(UserError, match="several files named mine"):
-        check(run, PoolOptions(runs=[path, run / "mine.trec"]))
+        figures(run, PoolOptions(runs=[path, run / "mine.trec"]))
 
 
 def cut(run: Path, size: int) -> None:
@@ -192,7 +196,7 @@ def cut(run: Path, size: int) -> None:
 
 def test_a_shallow_pool_is_not_saturated_and_how_to_deepen_it_is_told(run: Path) -> None:
     cut(run, size=30)
-    found = check(run)
+    found = figures(run)
     assert at(found, "depth", "high") <= 30
     assert len(at(found, "unsaturated")) > QUERIES / 2
     assert at(found, "deepen") == {"size": 2000, "depth": 80}
@@ -202,24 +206,24 @@ def test_without_a_relevant_document_nothing_is_defined(run: Path) -> None:
     verdicts = pl.read_parquet(run / "consensus" / "verdicts.parquet")
     write_table(run / "consensus", "verdicts", verdicts.with_columns(verdict=pl.lit("contested")))
     write_table(run / "consensus", "qrels", frame("qrels"))
-    found = check(run)
+    found = figures(run)
     assert found["capture"] is None
     assert at(found, "leave_one_out", 0, "tau", "value") is None
     assert at(found, "systems", 0, "stock", "value") is None
     assert at(found, "by_position", 0, "relevant") == 0
-    lines = "\n".join(_text(found, run))
+    lines = "\n".join(_text(check(run), run))
     assert "not defined: it takes two retrievers and a relevant document" in lines
 
 
 def test_a_given_depth_credits_less(run: Path) -> None:
-    assert at(check(run, PoolOptions(depth=1)), "beyond_depth") > at(check(run), "beyond_depth") == 0
+    assert at(figures(run, PoolOptions(depth=1)), "beyond_depth") > at(figures(run), "beyond_depth") == 0
 
 
 def test_a_pool_that_was_not_judged_whole_is_refused(run: Path) -> None:
     verdicts = pl.read_parquet(run / "consensus" / "verdicts.parquet")
     write_table(run / "consensus", "verdicts", verdicts[1:])
     with pytest.raises(UserError, match="1 pairs have none"):
-        check(run)
+        figures(run)
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:

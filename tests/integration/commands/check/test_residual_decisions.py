@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from curate.commands.check.check_residual import residual
+from curate.commands.check.check_residual import ask
 from curate.commands.check.residual import ResidualDecisions, decide, listing
 from curate.system import files
 from tests.support import machine
@@ -67,7 +67,7 @@ def test_places_are_listed_by_reason_with_their_surroundings(work: Path) -> None
 
 
 def test_a_run_goes_on_once_every_place_is_decided(work: Path) -> None:
-    some = curate(work, *CHECK, "--mask", "1", "--accept", "3", "--by", "wang")
+    some = curate(work, *CHECK, "--mask", "1", "--accept", "3", "--set", "by=wang")
     assert "1 places will be masked by the next run, 1 were accepted" in some.stdout
     assert places(work) == [("d00", "to be masked"), ("d00", "open"), ("d01", "accepted"), ("d02", "open")]
     assert again(work).returncode == 2
@@ -176,7 +176,7 @@ def test_a_terminal_is_asked_place_by_place(work: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("CURATE_HOME", str(work / "home"))
     monkeypatch.setattr("sys.stdin", answers)
     monkeypatch.setattr("sys.stdout", shown)
-    residual(work / "runs" / "tiny", ("", ""), ((), ()), "wang", as_json=False)
+    ask(work / "runs" / "tiny", "wang")
     monkeypatch.undo()
     assert [state for _, state in places(work)] == ["open", "to be masked", "accepted", "open"]
     assert "»7654321«" in shown.getvalue()

@@ -71,8 +71,8 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_scored(tmp_path: 
     for words, why in (
         (["--average", "a=nothing"], "no scores of the task nothing"),
         (["--against", "e5"], "not among the models"),
-        (["--dims", "256", "--against", "bm25@256"], "not among the models"),
-        (["-m", "use", "--dims", "256", "--against", "use@128"], "not among the models"),
+        (["--set", "dims=256", "--against", "bm25@256"], "not among the models"),
+        (["-m", "use", "--set", "dims=256", "--against", "use@128"], "not among the models"),
         (["--results", str(tmp_path)], "found no results"),
     ):
         done = CliRunner().invoke(app, ["evaluate", str(folder), "-m", "bm25", "--no-baselines", *words])
@@ -82,7 +82,7 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_scored(tmp_path: 
 
 def test_a_model_at_a_width_can_be_the_one_that_others_are_tested_against(tmp_path: Path) -> None:
     folder = written(benchmark(), tmp_path / "small")
-    words = ["evaluate", str(folder), "-m", "bm25,use", "--no-baselines", "--no-floors", "--dims", "256,512"]
+    words = ["evaluate", str(folder), "-m", "bm25,use", "--no-baselines", "--no-floors", "--set", "dims=256,512"]
     words += ["--out", str(tmp_path / "out"), "--json"]
     done = CliRunner().invoke(app, [*words, "--against", "use@256"])
     assert done.exit_code == 0, done.output

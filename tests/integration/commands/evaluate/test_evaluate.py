@@ -287,7 +287,7 @@ def test_a_folder_of_sentence_transformers_is_a_model(folder: Path) -> None:
         ({"models": ("usee",)}, "neither bm25, nor an encoder"),
         ({"models": ()}, "name some with --models"),
         ({"device": "cuda:7"}, "--device cuda:7: cannot be used"),
-        ({"dtype": "float8"}, "--dtype float8: expected one of auto, float32"),
+        ({"dtype": "float8"}, "--set dtype=float8: expected one of auto, float32"),
         ({"legacy": ("NoSuchTask",)}, "--legacy NoSuchTask"),
     ],
 )

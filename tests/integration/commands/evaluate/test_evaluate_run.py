@@ -69,9 +69,9 @@ def test_people_read_the_top_tens_and_the_next_evaluation_corrects_the_scores(ru
     assert model["unanswered"] is None, "everything was answered"
     assert [each["sample"] for each in found["missed"]["samples"]] == ["expert"], "top tens are no sample of the pool"
     elsewhere = shutil.copytree(run / "export" / "mteb", folder / "elsewhere")
-    reviewed = ("evaluate", str(elsewhere), *evaluate[2:], "--reviews", str(run), "--json")
+    reviewed = ("evaluate", str(elsewhere), *evaluate[2:], "--set", f"reviews={run}", "--json")
     assert machine.data(ran(folder, *reviewed).stdout)["tasks"][0]["levels"] == levels
-    assert "found no run there" in complaint(folder, *reviewed[:-2], str(elsewhere))
+    assert "found no run there" in complaint(folder, *reviewed[:-2], f"reviews={elsewhere}")
     (run / "reviews" / "scores" / "design.json").unlink()
 
 

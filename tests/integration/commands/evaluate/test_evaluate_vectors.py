@@ -382,7 +382,7 @@ def test_a_nan_stops_before_and_while_scoring(folder: Path, tiny: Path, monkeypa
 
     broken: list[str] = []
     monkeypatch.setattr(SentenceTransformer, "_inference", overflow)
-    with pytest.raises(RunFailed, match=r"in float16 \d+ of \d+ vectors hold NaN.*--dtype float32"):
+    with pytest.raises(RunFailed, match=r"in float16 \d+ of \d+ vectors hold NaN.*--set dtype=float32"):
         scores(folder / "retrieval", tiny, dtype="float16")
     for role in ("query", "document"):
         broken[:] = [role]

@@ -73,7 +73,17 @@ def test_a_dense_encoder_is_timed_under_its_own_precision(folder: Path, tmp_path
 
 
 def test_the_command_answers_as_its_schema_says(folder: Path, tmp_path: Path) -> None:
-    options = ("-m", "bm25", "--no-baselines", "--no-floors", "--speed", "--speed-queries", "5", "--out", str(tmp_path))
+    options = (
+        "-m",
+        "bm25",
+        "--no-baselines",
+        "--no-floors",
+        "--speed",
+        "--set",
+        "speed_queries=5",
+        "--out",
+        str(tmp_path),
+    )
     done = CliRunner().invoke(app, ["evaluate", str(folder / "retrieval"), *options, "--json"])
     assert done.exit_code == 0, done.output
     (task,) = schemas.data(json.dumps(_envelope(done.stdout)))["tasks"]

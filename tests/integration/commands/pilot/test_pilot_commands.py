@@ -133,7 +133,7 @@ def test_from_the_sheets_to_the_pipeline_file(folder: Path) -> None:
         (["export", "--assessors", "ann,ben", "--size", "99"], "--size: found 99, expected 100 or more"),
         (["export", "--assessors", "ann"], "--assessors: found ann, expected two or more"),
         (["export"], "--assessors: found no name, expected two or more"),
-        (["export", "--assessors", "a,b", "--overlap", "0.1"], "by which 20 of 200 pairs are read twice"),
+        (["export", "--assessors", "a,b", "--set", "overlap=0.1"], "by which 20 of 200 pairs are read twice"),
         (["report", "--models", "one"], "--models: found one, expected two to 8 different judges"),
         (["report"], "no such pilot; draw one with `curate pilot export"),
         (["report", "--models", "one,tow"], "no such pilot"),

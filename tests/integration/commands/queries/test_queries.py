@@ -279,7 +279,7 @@ def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviou
         "stages": ["ingest", "mask", "diversify", "queries"],
     }
     (tmp_path / "alone.yaml").write_text(json.dumps(alone), encoding="utf-8")
-    named = ["--generator", "g", "--panel", "a"]
+    named = ["--set", "queries.generator=g", "--set", "queries.panel=[a]"]
     assert curate(tmp_path, "run", "alone.yaml", "--set", "stages=[ingest, mask, diversify]").returncode == 0
     environment = {**os.environ, "CURATE_HOME": str(tmp_path / "home")}
     words = ["queries", *named, "--max-cost", "5"]

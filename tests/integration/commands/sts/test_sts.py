@@ -603,7 +603,7 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
         for key, model in (("g", "alpha-1"), ("a", "beta-1"))
         for item in ("--set", f"judges.{key}={{kind: openai, model: {model}, base_url: '{server.url}'}}")
     ]
-    asking = ["sts", "--run", "runs/tiny", *judges, "--generator", "g", "--panel", "a"]
+    asking = ["sts", "--run", "runs/tiny", *judges, "--set", "sts.generator=g", "--set", "sts.panel=[a]"]
     plan = curate(tmp_path, *asking, "--plan")
     assert plan.returncode == 0, plan.stderr
     assert [line.split("  ")[0] for line in plan.stdout.splitlines()[1:]] == [
@@ -619,7 +619,9 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
     assert "making an STS set would send:" in stopped.stderr
     assert server.calls == []
     judges += ["--set", f"judges.b={{kind: openai, model: gamma-1, base_url: '{server.url}'}}"]
-    asked = curate(tmp_path, "sts", "--run", "runs/tiny", *judges, "--generator", "g", "--panel", "a,b", "--yes")
+    asked = curate(
+        tmp_path, "sts", "--run", "runs/tiny", *judges, "--set", "sts.generator=g", "--set", "sts.panel=[a,b]", "--yes"
+    )
     assert asked.returncode == 0, asked.stderr
     assert server.calls
     stale = curate(tmp_path, "report", "--run", "runs/tiny")

@@ -191,7 +191,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_goes_on(place: Path, tm
     values = {**FEW.model_dump(include={"batch", "rate", "negatives"}), **long}
     settings = [word for name, value in values.items() for word in ("--set", f"train.{name}={value}")]
     words = ["train", str(asked.triples), "--base", asked.base, "--test", str(asked.test), "--out", str(asked.out)]
-    command = [sys.executable, "-c", TYPED, *words, "--few-seeds", "--seeds", "1", *settings]
+    command = [sys.executable, "-c", TYPED, *words, "--set", "few_seeds=true", "--seeds", "1", *settings]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not any(asked.out.rglob(COMPLETE)):
         time.sleep(0.01)

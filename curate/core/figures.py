@@ -1,0 +1,154 @@
+"""Figures that know their names: records, of which JSON, JSON Schema, tables and texts are made.
+
+The type of a field gives the unit (count, number, estimate with an interval, text); `figure` says what a type cannot.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, cast, dataclass_transform, get_args, get_origin
+
+from curate.core.config import Json, plain
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Schema = dict[str, Any]
+_NUMBERS_AND_TEXTS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+@dataclass(frozen=True)
+class Display:
+    """How a figure is described in a schema, and rounded in a text."""
+
+    description: str = ""
+    digits: int = 3
+    percent: bool = False
+
+
+def figure(
+    description: str = "",
+    *,
+    digits: int = 3,
+    percent: bool = False,
+    default: Any = MISSING,  # noqa: ANN401 - of the field's type
+) -> Any:  # noqa: ANN401
+    """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`."""
+    return field(default=default, metadata={"display": Display(description, digits, percent)})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(figure, field))
+class Record:
+    """Base of frozen dataclasses of figures; a subclass needs no decorator.
+
+    The first line of its docstring describes the data of a command, `schema_name` its type in the JSON Schema.
+    """
+
+    schema_name: ClassVar[str]
+
+    def __init_subclass__(cls, schema_name: str = "") -> None:
+        """Name the type, by default the class in lower case with underscores, and make it a frozen dataclass."""
+        if "schema_name" in cls.__annotations__:
+            raise TypeError(f"{cls.__name__}: a figure cannot be called schema_name")
+        cls.schema_name = schema_name or re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+        dataclass(frozen=True)(cls)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the figures by name, those of inner records likewise."""
+        return cast("dict[str, Json]", plain(self))
+
+    def displays(self) -> dict[str, tuple[Any, Display]]:
+        """Return name -> figure and its display."""
+        return {
+            entry.name: (getattr(self, entry.name), _display(entry.metadata)) for entry in fields(cast("Any", self))
+        }
+
+    def frame(self, name: str) -> "pl.DataFrame":
+        """Return a list of records as a table; an estimate `share` becomes `share`, `share_low` and `share_high`."""
+        import polars as pl
+
+        return pl.DataFrame([dict(_columns(row)) for row in getattr(self, name)], infer_schema_length=None)
+
+
+class Figure(Record):
+    """A figure with its percentile interval (95 % by default); None where it is not defined."""
+
+    value: float | None = figure("the estimate; null where it is not defined")
+    low: float | None = figure("lower bound of the 95 % interval", default=None)
+    high: float | None = figure("upper bound", default=None)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return value, low and high, without the further fields of a subclass."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+def schema(answer: Any) -> Schema:  # noqa: ANN401 - a type, or a generic of types
+    """Return the JSON Schema of a record, or a list of records, with `$defs`; TypeError for two records of one name."""
+    records = dict[str, type[Record]]()
+    root = _type(answer, records)
+    definitions: dict[str, Schema] = {}
+    while missing := records.keys() - definitions.keys():
+        for name in missing:
+            definitions[name] = _definition(records[name], records)
+    return {**root, "$defs": definitions}
+
+
+def described(answer: Any) -> str:  # noqa: ANN401
+    """Return the first line of a record's docstring, likewise of a list of records; empty for another type."""
+    record = next(
+        (kind for kind in (answer, *get_args(answer)) if isinstance(kind, type) and issubclass(kind, Record)), None
+    )
+    return str(record.__doc__).partition("\n")[0] if record else ""
+
+
+def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schema:
+    from typing import get_type_hints
+
+    kinds = get_type_hints(record)
+    properties = {}
+    for entry in fields(cast("Any", record)):
+        description = _display(entry.metadata).description
+        properties[entry.name] = _type(kinds[entry.name], records) | (
+            {"description": description} if description else {}
+        )
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _type(kind: Any, records: dict[str, type[Record]]) -> Schema:  # noqa: ANN401
+    """Return the JSON Schema of a type, and add the records that it refers to to `records`."""
+    outer, inner = get_origin(kind) or kind, get_args(kind)
+    if isinstance(outer, type) and issubclass(outer, Record):
+        if records.setdefault(outer.schema_name, outer) is not outer:
+            raise TypeError(f"{outer.schema_name}: two records of one name in a schema")
+        return {"$ref": f"#/$defs/{outer.schema_name}"}
+    if outer in (Union, UnionType):
+        return _union(
+            [_type(option, records) for option in inner if option is not NoneType], optional=NoneType in inner
+        )
+    if outer is Literal:
+        return {"enum": list(inner)}
+    if outer in (list, tuple, Sequence):
+        mixed = outer is tuple and inner[1:] != (Ellipsis,)
+        return {"type": "array", "items": {} if mixed else _type(inner[0], records)}
+    if outer in (dict, Mapping):
+        return {"type": "object", "additionalProperties": _type(inner[1], records)}
+    return {"type": _NUMBERS_AND_TEXTS[outer]} if outer in _NUMBERS_AND_TEXTS else {}
+
+
+def _union(options: list[Schema], *, optional: bool) -> Schema:
+    if optional and options[0].keys() == {"type"}:
+        return {"type": [options[0]["type"], "null"]}
+    return {"anyOf": [*options, {"type": "null"}] if optional else options}
+
+
+def _display(metadata: Mapping[str, Any]) -> Display:
+    return cast("Display", metadata.get("display", Display()))
+
+
+def _columns(record: Record) -> Iterator[tuple[str, object]]:
+    for name, (content, _) in record.displays().items():
+        if isinstance(content, Figure):
+            yield from ((name, content.value), (f"{name}_low", content.low), (f"{name}_high", content.high))
+        elif not isinstance(content, list | tuple | Record):
+            yield name, content

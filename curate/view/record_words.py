@@ -1,0 +1,69 @@
+"""Sentences and table rows of records, from templates by language; rounding and "not defined" once for all texts."""
+
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any
+
+from curate.core.figures import Display, Figure, Record
+from curate.system import resources
+
+DASH = "–"
+"""An empty cell of a table in Markdown or HTML; in a terminal it is a minus."""
+
+
+class RecordWords(Formatter):
+    """The words of a command in a language: key -> template, or heading of a column -> its field or template."""
+
+    def __init__(self, name: str, language: str = "en", *, empty: str = "-") -> None:
+        """Read `commands/NAME.yaml`; `empty` is what a missing number or text is shown as."""
+        self.words: Mapping[str, Any] = {
+            **resources.words("view/record_words.yaml", language), **resources.words(f"commands/{name}.yaml", language)
+        }  # fmt: skip
+        self.empty = empty
+
+    def __call__(self, key: str, *records: Record, **named: object) -> str:
+        """Return the sentence `key` on records; of two figures of one name, that of the later record is meant."""
+        return self.vformat(self.words[key], (), _displays(records, named))
+
+    def cells(self, key: str, *records: Record, **named: object) -> dict[str, str]:
+        """Return a row of the table `key`: heading -> text."""
+        displays = _displays(records, named)
+        return {
+            self.vformat(heading, (), displays): self.vformat(cell if "{" in cell else f"{{{cell}}}", (), displays)
+            for heading, cell in self.words[key].items()
+        }
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:  # noqa: ANN401, ARG002
+        """Return a figure with its display, and its name; `a.b` is the figure b of the record a."""
+        name, *inner = field_name.split(".")
+        content, display = kwargs[name]
+        for part in inner:
+            content, display = content.displays()[part]
+        return (content, display), name
+
+    def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401
+        """Return a figure as text, rounded by its display unless the template says how."""
+        content, display = value
+        if content is None:
+            return self.empty
+        if isinstance(content, bool):
+            return str(self.words["flags"][content])
+        if not isinstance(content, int | float | Figure):
+            return format(content, format_spec)
+        spec = format_spec or ("," if isinstance(content, int) else f",.{display.digits}f")
+        factor = 100 if display.percent else 1
+        if not isinstance(content, Figure):
+            return format(factor * content, spec)
+        if content.value is None:
+            return str(self.words["undefined"] or self.empty)
+        number, *bounds = (
+            format(factor * bound, spec) for bound in (content.value, content.low, content.high) if bound is not None
+        )
+        return str(self.words["interval"].format(number, *bounds)) if bounds else number
+
+
+def _displays(records: tuple[Record, ...], named: Mapping[str, object]) -> dict[str, tuple[object, Display]]:
+    displays: dict[str, tuple[object, Display]] = {}
+    for record in records:
+        displays |= record.displays()
+    return displays | {name: (content, Display()) for name, content in named.items()}
