@@ -13,9 +13,9 @@ from curate.pipeline.facts import MADE_FROM, made_from
 from curate.pipeline.stage import Context, home
 from curate.review import Desk, paper
 from curate.review.paper import FileResult, Kind
+from curate.runs.checks import CHECKS
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import StratumCounts
-from curate.system.files import write_json
 
 LEAK, CHANGED = frozenset({"leak", "both"}), frozenset({"changed", "both"})
 """Answers that report missed PII, and those that report wrongly masked text."""
@@ -105,7 +105,7 @@ def check(run: Path, sample_answers: Desk) -> dict[str, Json]:
         "faulty": {row: answer for row, answer in answers.items() if answer != "clean"},
         "contradictions": [row for row in changed if not stratum_by_row[row].endswith(MASKED)],
     }
-    write_json(run / "checks" / "mask.json", result)
+    CHECKS["mask"].write(run, result)
     return result
 
 
