@@ -61,7 +61,7 @@ def _of_people(run: Path, judged: int) -> dict[str, Json]:
     if not fitting:
         unread = {"sample": None, "read": 0, "twice": 0, "people": None, "drawn": bool(drawn)}
         return {**unread, **dict.fromkeys(_FROM_PEOPLE)}
-    best = max(fitting, key=lambda proof: proof["read"])
+    best = max(fitting, key=lambda proof: (proof["read"], proof["twice"]))
     between = [kappas["cut"] for kappas in best["kappa"]["people"].values() if kappas["cut"]]
     return {
         "sample": best["sample"],

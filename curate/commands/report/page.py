@@ -184,18 +184,18 @@ def forest(title: str, task: Mapping[str, Any], contributors: Sequence[str]) -> 
 
 
 def hardest(contents: Shown) -> list[tuple[QueryCounts, int, str]]:
-    """Return the hardest queries as (counts of the panel, their place in `queries`, style of the bar), hardest first.
+    """Return the hardest queries as (counts of the panel, index in `queries`, style of the bar), hardest first.
 
     Queries without a positive are first, then those with the largest share of contested pairs.
     """
     published = (contents.published or contents).queries
 
-    def ease(place: int) -> tuple[bool, float, int]:
-        row = published[place]
-        return row.verdicts[0] > 0, -row.verdicts[2] / row.pool if row.pool else 0.0, place
+    def ease(index: int) -> tuple[bool, float, int]:
+        row = published[index]
+        return row.verdicts[0] > 0, -row.verdicts[2] / row.pool if row.pool else 0.0, index
 
-    places = sorted(range(len(published)), key=ease)[:HARDEST]
-    return [(contents.queries[place], place, _bar_edges(published[place])) for place in places]
+    order = sorted(range(len(published)), key=ease)[:HARDEST]
+    return [(contents.queries[index], index, _bar_edges(published[index])) for index in order]
 
 
 def verdicts(contents: Shown) -> tuple[str, ...]:

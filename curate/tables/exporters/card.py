@@ -25,15 +25,18 @@ counts        figures of the whole run, such as the number of items that each st
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
+from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from curate.core.config import Json, digest
 from curate.core.protocols import Benchmark
 from curate.panel.voting import ACCEPTED, EXPERTS, SETTLED, by_policy
-from curate.system.resources import template
+from curate.system.resources import template, translations
 from curate.tables.exporters import task_metadata
 from curate.tables.kinds import benchmark_kind, kinds
 from curate.tables.kinds.benchmark_kind import BenchmarkKind
@@ -47,11 +50,15 @@ BASE = ("tables/exporters/card.md.j2", "tables/kinds/judged.md.j2")
 _MOVED = re.compile(r"tables/(?:kinds|exporters)/(?=\w+\.md\.j2)")
 OVERVIEW = "tables/exporters/overview.md.j2"
 TRIPLES = "tables/exporters/triples.md.j2"
+WORDS = "tables/exporters/card_words.yaml"
+EXCERPT = 300
+"""Maximum number of characters of a text in the example."""
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
 _OWN = frozenset(
     (*_SAID, "task_metadata", "parts", "dependence", "lead", "experts", "privacy", "kinds", "checked", "counts")
 )
 _MADE = "how it was made"
+_ESTIMATE = {"value", "low", "high"}
 _FATE = ("planned", "built", "dropped")
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
 """Bounds of the hub's size categories."""
@@ -68,6 +75,8 @@ class Table:
     split: str = "test"
     counted: bool = False
     """Whether the hub's size category counts the rows of this file."""
+    first: Mapping[str, Json] = field(default_factory=dict)
+    """The first row."""
 
 
 def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table], counts: Json) -> str:
@@ -100,6 +109,9 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             **_stage_facts(benchmark, kind),
             **kind.of_card(benchmark),
             tables=tables,
+            columns=_columns(tables),
+            example=_example(benchmark, kind, tables),
+            descriptions=_descriptions(kind, benchmark.facts),
             counts=counts,
             prompt=front["mteb"]["prompt"],
             description=front["mteb"]["description"],
@@ -108,6 +120,37 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             construction={key: fact for key, fact in facts.items() if key not in _OWN},
         )
     )
+
+
+def _columns(tables: Sequence[Table]) -> list[dict[str, Json]]:
+    """Return a row per column of the tables whose meaning is known."""
+    names, meanings = dict.fromkeys(name for table in tables for name in table.columns), _words()["columns"]
+    return [{"column": f"`{name}`", "meaning": meanings[name]} for name in names if name in meanings]
+
+
+def _descriptions(kind: BenchmarkKind, facts: Mapping[str, Json]) -> list[str]:
+    """Return the description of a kind in every language that it is translated into."""
+    return list(dict.fromkeys(kind.words(language, facts)[0] for language in translations(benchmark_kind.WORDS)))
+
+
+def _example(benchmark: Benchmark, kind: BenchmarkKind, tables: Sequence[Table]) -> dict[str, str]:
+    """Return an example item, name -> text: of judged pairs a positive, else the first row of the default table."""
+    if not kind.judged:
+        item = next((table.first for table in tables if table.config == kind.default), {})
+        return {} if "query-id" in item else {name: _excerpt(_cell(content)) for name, content in item.items()}
+    positives = benchmark.qrels.filter(pl.col("score") >= benchmark.relevant_from)
+    query_by_document = dict(positives.sort("query_id", descending=True).select("doc_id", "query_id").iter_rows())
+    texts = dict(benchmark.queries.select("query_id", "text").iter_rows())
+    for document in chain.from_iterable(benchmark.corpus.batches()):
+        if (query := query_by_document.get(document.doc_id)) in texts:
+            return {"query": _excerpt(texts[query]), "document": _excerpt(document.shown()), "label": "relevant"}
+    return {}
+
+
+def _excerpt(text: str) -> str:
+    """Return the beginning of a text on one line that cannot end a block of code."""
+    line = " ".join(text.replace("`", "'").split())
+    return line if len(line) <= EXCERPT else f"{line[:EXCERPT].rstrip()}…"
 
 
 def _stage_facts(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
@@ -132,7 +175,7 @@ def _stage_facts(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
 def form() -> str:
     """Return a digest of curate's version and all card templates; while it is equal, equal facts give equal cards."""
     shared = (*BASE, OVERVIEW, TRIPLES, benchmark_kind.WORDS, task_metadata.FILE)
-    texts = map(template, (*shared, *(kind.card for kind in kinds())))
+    texts = map(template, (*shared, WORDS, *(kind.card for kind in kinds())))
     # The path of the templates is normalised, so exports from before they moved keep their digest.
     return digest([version("curate-ir"), *(_MOVED.sub("formats/kinds/templates/", text) for text in texts)])
 
@@ -140,6 +183,10 @@ def form() -> str:
 def told(facts: Mapping[str, Json]) -> list[str]:
     """Return the names of card entries that come from facts and cannot be recomputed from a table, sorted."""
     return sorted({name.replace("_", " ") if name in _OWN else _MADE for name, fact in facts.items() if fact})
+
+
+def _words() -> Mapping[str, Mapping[str, str]]:
+    return translations(WORDS)
 
 
 def _facts(benchmark: Benchmark) -> dict[str, Json]:
@@ -252,7 +299,7 @@ def overview(benchmark: Benchmark, tasks: Mapping[BenchmarkKind, Sequence[Table]
 
 
 def markdown(content: Json) -> str:
-    """Return `content` as a Markdown table: a mapping by dotted key, a list of mappings with one column per key."""
+    """Return `content` as a Markdown table: a mapping by key, a list of mappings with one column per key."""
     if isinstance(content, Mapping):
         return _grid(["", "value"], [[key, text] for key, text in _flat(content)])
     if isinstance(content, Sequence) and not isinstance(content, str):
@@ -267,14 +314,21 @@ def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _flat(mapping: Mapping[str, Json], prefix: str = "") -> list[tuple[str, str]]:
-    """Return (dotted key, shown value) of every leaf, in the order of the mapping."""
-    pairs: list[tuple[str, str]] = []
+def _flat(mapping: Mapping[str, Json], path: str = "", prefix: str = "") -> list[tuple[str, str]]:
+    """Return (key in words, shown value) of every leaf, in the order of the mapping; an estimate is a leaf.
+
+    `path` is the dotted key of the mapping, with a dot at its end, and `prefix` the same in words.
+    """
+    pairs, keys = list[tuple[str, str]](), _words()["keys"]
     for key, content in mapping.items():
-        if isinstance(content, Mapping):
-            pairs += _flat(content, f"{prefix}{key}.")
+        words = keys.get(f"{path}{key}") or prefix + keys.get(key, key.replace("_", " "))
+        if isinstance(content, Mapping) and content.keys() >= _ESTIMATE:
+            interval = "" if content["low"] is None else f" ({_cell(content['low'])}–{_cell(content['high'])})"
+            pairs.append((_cell(words), f"{_cell(content['value'])}{interval}"))
+        elif isinstance(content, Mapping):
+            pairs += _flat(content, f"{path}{key}.", f"{words}, ")
         else:
-            pairs.append((_cell(f"{prefix}{key}"), _cell(content)))
+            pairs.append((_cell(words), _cell(content)))
     return pairs
 
 

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.system.extras import require
@@ -119,9 +120,10 @@ def _tables(folder: Path, kind: BenchmarkKind) -> list[Table]:
         for path in folder.glob(f"{configured(config, split)}-{'[0-9a-f]' * 16}.parquet"):
             with pq.ParquetFile(path) as file:
                 rows, columns = file.metadata.num_rows, file.schema_arrow
+                first: dict[str, Json] = next((batch.to_pylist()[0] for batch in file.iter_batches(1)), {})
             if not columns.equals(kind.configs[config]):
                 raise DataError(f"{folder.name}/{path.name}: its columns are not those of the table {config}")
-            tables.append(Table(config, path.name, rows, columns.names, split, config in kind.items))
+            tables.append(Table(config, path.name, rows, columns.names, split, config in kind.items, first))
     return tables
 
 
@@ -146,13 +148,16 @@ def _write(folder: Path, kind: BenchmarkKind, table: ExportTable) -> Table:
     import pyarrow.parquet as pq
 
     schema, temporary, rows = kind.configs[table.config], folder / f".{table.config}.parquet", 0
+    first: dict[str, Json] = {}
     with pq.ParquetWriter(temporary, schema, compression="zstd", write_statistics=False) as writer:
         for frame in table.frames:
-            writer.write_table(frame.to_arrow().cast(schema))
+            written = frame.to_arrow().cast(schema)
+            writer.write_table(written)
             rows += frame.height
+            first = first or next(iter(written.slice(0, 1).to_pylist()), {})
     path = folder / f"{configured(table.config, table.split)}-{sha256(temporary)[:16]}.parquet"
     temporary.rename(path)
-    return Table(table.config, path.name, rows, schema.names, table.split, table.config in kind.items)
+    return Table(table.config, path.name, rows, schema.names, table.split, table.config in kind.items, first)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ import yaml
 
 from curate import testing
 from curate.commands.export.integrity import check
+from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.records import Document
@@ -414,11 +416,14 @@ def test_the_card_says_how_the_set_was_made_and_loaded(mteb_folder: Path) -> Non
         "contested",
     ]
     for line in (
-        "| fleiss kappa.five grades | 0.7313 |",
-        "| fleiss kappa.cut | not defined |",
+        "| fleiss kappa, five grades | 0.7313 |",
+        "| fleiss kappa, cut | not defined |",
         "| judge-a | m\\|1 |",
         "| rubric-zh | abc |",
-        "| pool.retrievers | bm25, e5 |",
+        "| retrievers of the pool | bm25, e5 |",
+        "| `query-id` | identifier of the query, as in `queries` |",
+        "Retrieval benchmark made by curate; see its README.md",
+        "由 curate 构建的检索评测集，说明见 README.md",
         "| positives per query | 1.5 |",
         "| judged pairs, contested | 2 |",
         "AbsTaskRetrieval",
@@ -502,8 +507,44 @@ def test_languages_become_codes_of_mteb_and_an_unknown_one_is_refused_with_the_r
 
 def test_tables_of_the_card_hold_any_value_in_one_line() -> None:
     assert markdown([{"a": "x\ny", "b": True}, {"c": {"d": 1}}]).splitlines() == [
-        "| a | b | c.d |",
+        "| a | b | c, d |",
         "| --- | --- | --- |",
         "| x y | yes |  |",
         "|  |  | 1 |",
     ]
+
+
+def test_keys_of_the_card_are_words_and_an_estimate_is_one_cell() -> None:
+    estimate = {"value": 0.5, "low": 0.25, "high": None}
+    facts: Json = {
+        "overlap": {"within": {**estimate, "high": 0.75}},
+        "mean": {**estimate, "low": None},
+        "keyword_f1": 0.5,
+    }
+    assert markdown({"pool.depth": 8, "whole_run": facts}).splitlines()[2:] == [
+        "| depth of retrieval | 8 |",
+        "| whole run, overlap, within | 0.5 (0.25–0.75) |",
+        "| whole run, mean | 0.5 |",
+        "| whole run, macro-F1 of the best keywords | 0.5 |",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["retrieval", "reranking"])
+def test_the_card_shows_a_positive_and_counts_in_words(benchmark: Benchmark, tmp_path: Path, kind: str) -> None:
+    """A text that tries to end the block of code, or to be a table, stays a line of it."""
+    hostile = "````\n# a head | b\n" + "长" * 400
+    queries = benchmark.queries.with_columns(text=pl.lit(hostile))
+    text = card_of(write("mteb", replace(benchmark, queries=queries), tmp_path / "export"), kind)
+    [example] = re.findall(r"## Example\n\n````text\n(.*?)\n````", text, flags=re.DOTALL)
+    query, document, label = example.splitlines()
+    assert query.startswith(f"query: {chr(39) * 4} # a head | b 长")
+    assert query.endswith("长…")
+    assert len(query) <= len("query: ") + 301
+    assert document.startswith("document: ")
+    assert label == "label: relevant"
+    assert re.search(r"^\d+ queries, \d+ documents and \d+ labels in `zh`\.$", text, flags=re.MULTILINE)
+    assert "Nobody has checked the labels." in text
+
+
+def card_of(folder: Path, kind: str) -> str:
+    return (folder / kind / "README.md").read_text(encoding="utf-8")

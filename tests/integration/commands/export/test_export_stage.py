@@ -241,9 +241,9 @@ def test_the_card_tells_how_the_set_was_made_and_what_it_is_for(tmp_path: Path) 
     run = exported(tmp_path, "export.license=cc-by-nc-sa-4.0", "export.citation='Wang et al., 2026'")
     card = card_of(run)
     for line in (
-        "| pool.retrievers | words, pairs |",
-        "| pool.depth | 8 |",
-        "| corpus before and after diversify | 20 and 20 |",
+        "| retrievers of the pool | words, pairs |",
+        "| depth of retrieval | 8 |",
+        "| documents before and after the near-duplicate filter | 20 and 20 |",
         "| lexical (heuristic) | heuristic |",
         "| queries | 5 |",
         "| documents | 20 |",
