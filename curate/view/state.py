@@ -122,7 +122,7 @@ def of_evidence(evidence: Evidence, language: str, page: Literal["report", "audi
     )
 
 
-def commands(group: Literal["report", "audit", "checks"]) -> Mapping[str, str]:
+def commands(group: Literal["report", "audit"]) -> Mapping[str, str]:
     """Return the commands of a group of `commands.yaml`."""
     by_group: Mapping[str, Mapping[str, str]] = resources.translations("view/commands.yaml")
     return by_group[group]

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from curate.commands.report import Config as ReportConfig
-from curate.commands.report.figures import ShownCheck
 from curate.commands.report.page import page
 from curate.commands.report.stage import gather
 from curate.core.config import read_yaml
 from curate.pipeline.stage import Context
+from curate.runs.checks import CheckResult
 from tests.support.browsing import Page
 
 MODELS = ("e5", "use", "bge", "gte", "bm25", "m3e", "tao", "piccolo")
@@ -25,7 +25,7 @@ def write(folder: Path, run: Path, config: ReportConfig) -> None:
     for language in LANGUAGES:
         other = next(each for each in LANGUAGES if each != language)
         (folder / f"{language}.html").write_text(page(shown, language, other), encoding="utf-8")
-        scored = replace(shown, beside={**shown.beside, "evaluation": ShownCheck("current", evaluation())})
+        scored = replace(shown, beside={**shown.beside, "evaluation": CheckResult("current", evaluation())})
         (folder / f"{language}-scored.html").write_text(page(scored, language, other), encoding="utf-8")
 
 

@@ -26,10 +26,10 @@ from curate.pipeline.facts import heuristic, label_stage, made_from
 from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import IdMapping, ranked
 from curate.retrieval.retrievers.bm25 import Bm25, Config, cutter
+from curate.runs.checks import CHECKS
 from curate.runs.runner import Run
 from curate.stats import difficulty, sample_estimates
 from curate.stats.difficulty import Measured, QueryGroup
-from curate.system.files import write_json
 from curate.system.run_lock import locked
 
 PURPOSE = "analyze"
@@ -246,8 +246,7 @@ def analyze(run: Run, order: AnalysisOptions) -> AnalysisFigures:
             queries=tuple(queries),
             questions={} if model is None else _question_figures(run, context, order, model, queries),
         )
-        context.out.mkdir(exist_ok=True)
-        write_json(context.out / "analyze.json", figures.to_json())
+        CHECKS["analyze"].write(context.run, figures.to_json())
     return figures
 
 

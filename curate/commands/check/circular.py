@@ -22,8 +22,9 @@ from curate.pipeline import facts
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.facts import heuristic
 from curate.pipeline.stage import Context
+from curate.runs.checks import CHECKS
 from curate.runs.runner import Run
-from curate.system.files import read_json, write_json
+from curate.system.files import read_json
 from curate.system.run_lock import enough_space, locked
 from curate.view.record_words import RecordWords
 
@@ -90,8 +91,7 @@ def check(run: Run, asked: CircularityOptions | None = None) -> Circularity:
             not_scored=tuple(name for name in panel if name not in {row.judge for row in rows}),
         )
         figures = replace(figures, warnings=tuple(_warnings(figures)))
-        (run.folder / facts.PLACE).parent.mkdir(exist_ok=True)
-        write_json(run.folder / facts.PLACE, figures.to_json())
+        CHECKS["circular"].write(run.folder, figures.to_json())
     return figures
 
 

@@ -30,9 +30,9 @@ from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.facts import MADE_FROM, made_from, rated
 from curate.pipeline.stage import Context
 from curate.review.desk import known, settled
+from curate.runs.checks import CHECKS
 from curate.runs.runner import Run
 from curate.stats.sample_estimates import Estimate
-from curate.system.files import write_json
 from curate.system.run_lock import enough_space, locked
 
 
@@ -135,8 +135,7 @@ def check(run: Run, order: JudgeOptions) -> dict[str, Any]:
     with locked(run.folder), enough_space(run.folder), _bench(run, order) as bench:
         _ask(bench)
         figures = _figures(bench)
-        bench.context.out.mkdir(exist_ok=True)
-        write_json(bench.context.out / "judge.json", figures)
+        CHECKS["judge"].write(run.folder, figures)
     return figures
 
 

@@ -13,9 +13,9 @@ from curate.pipeline.facts import made_from
 from curate.pipeline.stage import Context, home
 from curate.review import Desk, paper
 from curate.review.paper import FileResult, Kind
+from curate.runs.checks import CHECKS
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import StratumCounts
-from curate.system.files import write_json
 
 LEAK, CHANGED = frozenset({"leak", "both"}), frozenset({"changed", "both"})
 """Answers that report missed PII, and those that report wrongly masked text."""
@@ -145,7 +145,7 @@ def check(run: Path, sample_answers: Desk) -> MaskFigures:
         contradictions=tuple(row for row in changed if not stratum_by_row[row].endswith(MASKED)),
     )
     of_call = {"sheets", "longer_than_a_cell"}
-    write_json(run / "checks" / "mask.json", {k: v for k, v in figures.to_json().items() if k not in of_call})
+    CHECKS["mask"].write(run, {name: cell for name, cell in figures.to_json().items() if name not in of_call})
     return figures
 
 

@@ -23,9 +23,9 @@ from curate.pipeline.facts import heuristic, label_stage, made_from
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
 from curate.runs import rankings
+from curate.runs.checks import CHECKS
 from curate.runs.rankings import Band, Covered, Late, LeftOut
 from curate.system.corpus import TableCorpus
-from curate.system.files import write_json
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
         deepen=Deepen(2 * config.size, 2 * config.depth) if open_ else None,
         systems=tuple(_systems(systems, verdicts, relevant, retrievers, seed)),
     )
-    (run / "checks").mkdir(exist_ok=True)
-    write_json(run / "checks" / "pool.json", figures.to_json())
+    CHECKS["pool"].write(run, figures.to_json())
     return figures
 
 

@@ -15,6 +15,7 @@ from curate.retrieval.encoders.presets import with_presets
 from curate.review import Desk, published, relevance_desks
 from curate.review.agreement import checked, part, shown
 from curate.review.proof import prove
+from curate.runs.checks import CHECKS
 from curate.stats.sample_estimates import recall
 from curate.system.files import read_json
 from curate.tables.exporters import manifest
@@ -63,8 +64,7 @@ def missed(run: Path | None) -> dict[str, Json]:
         estimates["samples"] = samples
     if final := published.prove(run):
         estimates["published"] = {"samples": final["samples"], **_label_shares(final)}
-    path = run / "checks" / "pool.json"
-    checked = read_json(path) if path.is_file() else {}
+    checked = CHECKS["pool"].written(run) or {}
     return estimates | {name: checked[name] for name in ("capture", "below") if checked.get(name)}
 
 

@@ -13,6 +13,7 @@ from curate.core.errors import UserError
 from curate.core.figures import Record, figure
 from curate.llm.providers.presets import families
 from curate.pipeline.stage import Context
+from curate.runs.checks import CHECKS
 from curate.runs.runner import Run
 from curate.system.files import read_json, sha256
 from curate.system.resources import template
@@ -86,7 +87,7 @@ class ReadyEvidence:
     @cached_property
     def evaluation(self) -> Mapping[str, Any] | None:
         """Return the last evaluation; None if there was none."""
-        return self.written("evaluation", "evaluation.json")
+        return CHECKS["evaluation"].written(self.run.folder)
 
     @cached_property
     def scores(self) -> Mapping[str, Mapping[str, Any]]:
@@ -101,11 +102,6 @@ class ReadyEvidence:
     def tasks(self) -> list[str]:
         """Return mteb's names of the exported tasks."""
         return [str(front["mteb"]["name"]) for front in self.fronts.values()]
-
-    def written(self, *names: str) -> Mapping[str, Any] | None:
-        """Return the content of a JSON file in the run folder; None if the file is missing."""
-        path = self.run.folder.joinpath(*names)
-        return read_json(path) if path.is_file() else None
 
     def command(self, name: str, **replacements: str) -> str:
         """Return the command line `name` of the checklist, with the run folder and `replacements` filled in."""

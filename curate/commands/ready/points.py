@@ -16,7 +16,8 @@ from curate.pipeline import facts as circularity
 from curate.pipeline.facts import PLACE
 from curate.review import relevance_desks
 from curate.runs import card_facts
-from curate.runs.leaks import COMPARED, digests
+from curate.runs.checks import CHECKS
+from curate.runs.leaks import digests
 from curate.runs.runner import Run
 from curate.tables.exporters.task_metadata import licence_problem, missing
 from curate.tables.kinds.benchmark_kind import COLUMNS
@@ -157,7 +158,7 @@ def gate(evidence: ReadyEvidence) -> ReadyPoint:
         return ReadyPoint("judge gate", "not ok", "heuristics alone judged", evidence.command("judges"))
     measured = (evidence.judged.get("gate") or {}).get("judges")
     if not measured:  # then the controls of `curate check judge`
-        figures = evidence.written("checks", "judge.json") or {"judges": {}}
+        figures = CHECKS["judge"].written(evidence.run.folder) or {"judges": {}}
         measured = {name: judge["controls"] for name, judge in figures["judges"].items() if judge.get("controls")}
     if not measured:
         return ReadyPoint("judge gate", "not measured", "no judge was given controls", evidence.command("gate"))
@@ -180,7 +181,7 @@ def kin(evidence: ReadyEvidence) -> ReadyPoint:
 
 def leaks(evidence: ReadyEvidence) -> ReadyPoint:
     """Return the point on leaks: ok if the current test set was compared with a training set and no leak was found."""
-    compared = evidence.written("checks", "leaks", COMPARED)
+    compared = CHECKS["leaks"].written(evidence.run.folder)
     if compared is None:
         finding = "no training set was compared with this one"
         return ReadyPoint("leaks", "not measured", finding, evidence.command("leaks"))

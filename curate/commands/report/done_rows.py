@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from curate.commands.report.figures import Shown
+from curate.runs.checks import CHECKS
 from curate.view import run_figures
-from curate.view.state import commands
 
 Words = Mapping[str, Any]
 Figures = Mapping[str, Any]
@@ -41,7 +41,7 @@ def done_rows(contents: Shown, words: Words) -> list[DoneRow]:
     rows["controls"] = _row("controls", _controls(contents, words), words)
     rows["circular"] = _row("circular", None if circular is None else _circular(circular, words), words)
     rows["evaluation"] = _check_row(contents, words, "evaluation", _evaluation)
-    return [rows[name] for name in commands("checks") if rows[name].state != "needless"]
+    return [rows[name] for name in CHECKS if rows[name].state != "needless"]
 
 
 def controls(contents: Shown) -> Mapping[str, Any]:

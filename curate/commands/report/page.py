@@ -15,6 +15,7 @@ from curate.core.languages import base_language
 from curate.core.records import VERDICTS
 from curate.core.scale import Scale
 from curate.panel import judge_dependence
+from curate.runs.checks import CHECKS
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import spread
 from curate.system import resources
@@ -268,7 +269,7 @@ def _language_body(contents: Shown, words: Mapping[str, Any], language: str, oth
             tests=sorted(task["pairs"], key=lambda pair: -pair["difference"]) if task else (),
             clear=CLEAR,
             warnings=list(warnings(contents, words)),
-            commands=state.commands("checks"),
+            commands={name: check.command for name, check in CHECKS.items()},
             checks={**dict.fromkeys(("judge", "pool", "analyze", "audit", "evaluation")), **checks},
             hardest=hardest(contents),
             cost=cost(contents),

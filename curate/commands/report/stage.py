@@ -14,7 +14,7 @@ import polars as pl
 import yaml
 
 from curate.ask import privacy_guard
-from curate.commands.report import Config, figures
+from curate.commands.report import Config
 from curate.commands.report.figures import Labels, Shown, ShownKind, Step
 from curate.commands.report.page import page
 from curate.core.config import Json
@@ -29,7 +29,7 @@ from curate.pipeline import facts as reckoning
 from curate.pipeline.facts import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review.showing import columns
-from curate.runs import card_facts
+from curate.runs import card_facts, checks
 from curate.stats.distribution import Spread, spread
 from curate.system import resources
 from curate.system.files import frame, read_json, read_meanings, write_text
@@ -112,7 +112,7 @@ def gather(config: Config, context: Context) -> Shown:
         decided=privacy_guard.decided(context),
         # queries read, including those dropped before judging or without a pool
         asked=len(context.queries) + reckoning.left_out(reports, context.read).total(),
-        beside=figures.beside(context),
+        beside={name: check.result(context) for name, check in checks.CHECKS.items()},
     )
 
 
@@ -126,7 +126,7 @@ def fingerprint(_config: Config, context: Context) -> Json:
         "experts": card_facts.experts(context),
         "families": card_facts.families(context),
         "circular": circularity.checked(context),
-        "beside": figures.identity(context),
+        "beside": checks.identity(context.run),
     }
 
 

@@ -10,8 +10,8 @@ import typer
 
 from curate.cli.app import app
 from curate.core.languages import base_language
+from curate.runs.checks import CHECKS
 from curate.system import resources
-from curate.view import state
 from curate.view.state import Evidence, advice, of_evidence
 from curate.view.words import strings
 
@@ -108,7 +108,7 @@ def commands() -> list[str]:
     changes += BROKEN.values()
     found = [of_evidence(replace(GOOD, **changed), "en", page).command for changed in changes for page in pages]
     rejected = replace(GOOD, precision={"value": 0.1, "low": 0.1, "high": 0.2})
-    return sorted({*found, of_evidence(rejected, "en").command, *state.commands("checks").values()})
+    return sorted({*found, of_evidence(rejected, "en").command, *(check.command for check in CHECKS.values())})
 
 
 @pytest.mark.parametrize("line", commands())

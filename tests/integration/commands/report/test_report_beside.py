@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from curate.commands.report import Config as ReportConfig
-from curate.commands.report.figures import Shown, beside
+from curate.commands.report.figures import Shown
 from curate.commands.report.page import page
 from curate.commands.report.stage import fingerprint, gather
 from curate.core.config import read_yaml
 from curate.pipeline.facts import MADE_FROM, made_from, rated
 from curate.pipeline.stage import Context
+from curate.runs.checks import CHECKS
 from curate.runs.leaks import digests
 from curate.system.files import read_json, write_json
-from curate.view.state import commands
 from curate.view.words import strings
 from tests.integration.commands.report.test_report import Read, make
 
@@ -52,7 +52,7 @@ def test_what_was_not_done_is_named_with_its_command(context: Context, language:
     shown, html = read(context, language)
     words = strings(language)
     for name in ("judge", "pool", "analyze", "circular", "evaluation", "reasons"):
-        assert html.row(words["done"]["names"][name]) == [commands("checks")[name]], name
+        assert html.row(words["done"]["names"][name]) == [CHECKS[name].command], name
     unread = f"{words['state']['report']['reasons']['sample']} ({words['todo']['needed']})"
     assert html.row(unread)[0].startswith("curate review export")
     assert shown.asked >= len(shown.queries)
@@ -75,7 +75,7 @@ def test_figures_are_shown_until_the_tables_they_saw_change(context: Context) ->
     write_json(mark, {**known, "outputs": {**known["outputs"], "verdicts.parquet": "another"}})
     shown, html = read(context)
     assert shown.beside["analyze"].state == "older"
-    assert html.row(f"{own['names']['analyze']} ({own['older']})") == [commands("checks")["analyze"]]
+    assert html.row(f"{own['names']['analyze']} ({own['older']})") == [CHECKS["analyze"].command]
     assert "0.123" not in html.text
     write_json(mark, known)
     path.unlink()
@@ -91,7 +91,7 @@ def test_a_training_set_that_was_compared_stands_there_until_labels_change(conte
         assert read(context)[1].row(own["names"]["leaks"]) == [said]
     assert fingerprint(ReportConfig(), context) != before, "the page is made again"
     write_json(path, {**compared, "test": {}})
-    assert beside(context)["leaks"].state == "older"
+    assert CHECKS["leaks"].result(context).state == "older"
     path.unlink()
 
 
@@ -104,10 +104,10 @@ def test_figures_that_do_not_name_their_tables_are_not_shown(context: Context) -
 
 def test_a_check_of_judges_is_older_once_people_are_listened_to(context: Context) -> None:
     path = write(context, "judge.json", {"people": 0, MADE_FROM: made_from(context, *rated(context))})
-    assert beside(context)["judge"].state == "current"
+    assert CHECKS["judge"].result(context).state == "current"
     mark = context.folder("resolve") / "stage.json"
     known = read_json(mark)
     write_json(mark, {**known, "outputs": {**known["outputs"], "verdicts.parquet": "another"}})
-    assert beside(context)["judge"].state == "older"
+    assert CHECKS["judge"].result(context).state == "older"
     write_json(mark, known)
     path.unlink()
