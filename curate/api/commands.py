@@ -14,17 +14,17 @@ from curate.commands.index import command_class, load
 from curate.view.answers import Result
 
 Options = ParamSpec("Options")
-Data = TypeVar("Data")
+Data_co = TypeVar("Data_co", covariant=True)
 
 
-class Answering(Protocol[Data]):
+class Answering(Protocol[Data_co]):
     """A command with its options."""
 
-    def result(self) -> Result[Data]:
+    def result(self) -> Result[Data_co]:
         """Run the command."""
         ...
 
-    def __call__(self) -> Data:
+    def __call__(self) -> Data_co:
         """Run the command and return its data."""
         ...
 
@@ -34,10 +34,10 @@ def python_name(words: str) -> str:
     return re.sub("[ -]", "_", words)
 
 
-def function(command: Callable[Options, Answering[Data]]) -> Callable[Options, Data]:
+def function(command: Callable[Options, Answering[Data_co]]) -> Callable[Options, Data_co]:
     """Return a function that runs a command; its errors name arguments instead of options."""
 
-    def run(*arguments: Options.args, **options: Options.kwargs) -> Data:
+    def run(*arguments: Options.args, **options: Options.kwargs) -> Data_co:
         with consenting():
             return command(*arguments, **options)()
 

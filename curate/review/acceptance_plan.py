@@ -5,13 +5,13 @@ at anticipated error rates: the guesses of `panel/sampling_design.yaml`, updated
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
+from curate.core.figures import Record, figure
 from curate.core.records import STOPPED
 from curate.panel import sampling_design, voting
 from curate.panel.voting import PAIR
@@ -28,28 +28,23 @@ OF = "accept"
 """Value of `of` of such a sample."""
 
 
-@dataclass(frozen=True)
-class SumPlan:
+class SumPlan(Record, schema_name="sum"):
     """One sum of grades in a plan."""
 
-    sum: int
-    size: int
-    drawn: int
-    wrong: float
-    """Anticipated share of the sum's pairs that assessors judge not relevant."""
+    sum: int = figure("of the grades' gains")
+    size: int = figure("pairs with this sum")
+    drawn: int = figure("pairs that are drawn")
+    wrong: float = figure("anticipated share that people call wrong")
 
 
-@dataclass(frozen=True)
-class AcceptancePlan:
+class AcceptancePlan(Record, schema_name="threshold"):
     """Plan of a review for a threshold, with the outcomes to expect if the anticipated shares are right."""
 
-    strata: Sequence[SumPlan]
-    """Strata by sum of grades, the highest sum first."""
-    wrong: float
-    confidence: float
-    odds: AcceptanceOdds
-    needed: int | None
-    """Minimum size at which half of the reviews find a threshold; None if no size suffices."""
+    strata: Sequence[SumPlan] = figure("a row per sum of grades, the highest first")
+    wrong: float = figure("share that is to be promised")
+    confidence: float = figure("of the promise")
+    odds: AcceptanceOdds = figure("what such reviews come to")
+    needed: int | None = figure("least size at which half of the reviews find a threshold; null if none does")
 
     def facts(self) -> dict[str, Json]:
         """Return the guarantee, the anticipated shares by sum and the odds, as stored in the sample's design."""

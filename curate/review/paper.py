@@ -1,11 +1,11 @@
 """Annotation sheets of a sample: write one per assessor with the guide, and import the filled-in ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
 from curate.core.errors import ConfigError, DataError, UserError, suggestion
+from curate.core.figures import Record, figure
 from curate.review import desk as answers
 from curate.review.desk import ADJUDICATED, Answer, Desk
 from curate.review.forms import html
@@ -19,18 +19,14 @@ Kind = Literal["csv", "xlsx"]
 _WRITERS = {"csv": to_csv, "xlsx": to_xlsx}
 
 
-@dataclass(frozen=True)
-class FileResult:
-    """Result of importing a file."""
+class FileResult(Record, schema_name="returned"):
+    """What was taken from each file."""
 
-    file: Path
-    assessor: str
-    answers: int
-    """Number of rows with an answer or a note and without a problem."""
-    new: int
-    """Number of imported rows that are new or changed."""
-    problems: Sequence[SheetProblem]
-    """Problems of the rows that were not imported."""
+    file: Path = figure("the filled-in file")
+    assessor: str = figure("who filled it in")
+    answers: int = figure("rows with an answer or a note that have no problem")
+    new: int = figure("those that say something that was not said before")
+    problems: Sequence[SheetProblem] = figure("of the rows that were not imported")
 
 
 def hand_out(review: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Path]:

@@ -3,9 +3,9 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 
 from curate.core.errors import ConfigError, suggestion
+from curate.core.figures import Record, figure
 from curate.panel import sampling_design
 from curate.review.agreement import checked
 from curate.review.desk import Desk
@@ -43,11 +43,11 @@ def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None
     margin_of: dict[str, float | None] = {}
     for text in margins:
         name, equals, number = text.rpartition("=")
-        for figure in [name.strip()] if equals else TARGETS[target or "agreement"]:
-            if figure not in FIGURES or figure in margin_of:
-                what = "a second margin of" if figure in margin_of else "a margin of"
-                raise ConfigError(f"--margin: found {what} {figure!r}; {suggestion(figure, FIGURES)}, each once")
-            margin_of[figure] = _margin(text, number)
+        for measure in [name.strip()] if equals else TARGETS[target or "agreement"]:
+            if measure not in FIGURES or measure in margin_of:
+                what = "a second margin of" if measure in margin_of else "a margin of"
+                raise ConfigError(f"--margin: found {what} {measure!r}; {suggestion(measure, FIGURES)}, each once")
+            margin_of[measure] = _margin(text, number)
     if target is not None and set(margin_of) != set(TARGETS[target]):
         raise ConfigError(
             f"--target {target}: found margins of {', '.join(margin_of)}, expected those of "
@@ -100,39 +100,30 @@ _SPARE = 1e-24
 """Weight of the variance of a total over all pairs, added so that rows that no figure needs are allocated, too."""
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(Record, schema_name="stratum"):
     """One stratum of a plan."""
 
-    stratum: str
-    size: int
-    drawn: int
-    probability: float | None
-    """Inclusion probability of a pair, drawn / size; None for an empty stratum."""
-    guess: float
-    """Anticipated share of pairs on which assessors disagree with the panel; if it is undecided, of relevant pairs."""
-    answers: int = 0
-    """Number of answers to earlier samples that updated the guess of sampling_design.yaml."""
+    stratum: str = figure("name of the stratum")
+    size: int = figure("pairs of the stratum")
+    drawn: int = figure("pairs that are drawn")
+    probability: float | None = figure("of a pair to be drawn; null for an empty stratum")
+    guess: float = figure("anticipated share of disagreement")  # if the panel is undecided, of relevant pairs
+    answers: int = figure("earlier answers that the guess rests on", default=0)
 
 
-@dataclass(frozen=True)
-class SamplePlan:
+class SamplePlan(Record, schema_name="design"):
     """A design with the half widths of the intervals to expect if the guesses are right."""
 
-    strata: tuple[Planned, ...]
-    level: float
-    aims: Mapping[str, float | None]
-    """Figure that the sample is drawn for -> requested margin; None if a size was given."""
-    figures: Mapping[str, float | None]
-    """One of `FIGURES` -> half width; None if there is nothing to measure."""
-    verdicts: Mapping[str, float | None]
-    """Verdict that no figure covers -> half width of its confirmed share or, if undecided, of its relevant share."""
-    notes: Sequence[str] = ()
-    """Further notes on the design."""
+    strata: tuple[Planned, ...] = figure("a row per stratum")
+    level: float = figure("of the intervals")
+    aims: Mapping[str, float | None] = figure("figure that the sample is drawn for -> margin that was asked for")
+    figures: Mapping[str, float | None] = figure("figure -> half width of its interval")
+    verdicts: Mapping[str, float | None] = figure("verdict, or score of models -> half width of its interval")
+    notes: Sequence[str] = figure("how many answers are enough, of a sample for scores", default=())
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> list[Mapping[str, object]]:
         """Return one table row per stratum: stratum, size, drawn, probability, guess, answers."""
-        return [asdict(entry) for entry in self.strata]
+        return [entry.to_json() for entry in self.strata]
 
     def widths(self) -> list[dict[str, object]]:
         """Return table rows of the anticipated half widths, first those of the aims."""
@@ -227,18 +218,19 @@ def needed(
     Found by bisection between the smallest sample that `allocate` accepts and the complete pool, where every width is
     0. ConfigError if a figure covers no pair.
     """
-    for figure in margins:
-        about = sampling_design.decided(sizes) if figure == "agreement" else _positive(sizes)
+    for measure in margins:
+        about = sampling_design.decided(sizes) if measure == "agreement" else _positive(sizes)
         if not sum(sizes[name] for name in about):
             raise ConfigError(
-                f"--margin {figure}={margins[figure]}: found no pair that counts for the {FIGURES[figure]}; give --size"
+                f"--margin {measure}={margins[measure]}: found no pair that counts for the {FIGURES[measure]}; "
+                "give --size"
             )
     low, high = sum(min(least, size) for size in sizes.values()), sum(sizes.values())
     while low < high:
         middle = (low + high) // 2
         drawn = allocate(sizes, guesses, middle, margins, level, least)
-        widths = {figure: half_width(figure, sizes, guesses, drawn, level) for figure in margins}
-        fits = all(width is not None and width <= margins[figure] for figure, width in widths.items())
+        widths = {measure: half_width(measure, sizes, guesses, drawn, level) for measure in margins}
+        fits = all(width is not None and width <= margins[measure] for measure, width in widths.items())
         low, high = (low, middle) if fits else (middle + 1, high)
     return low
 

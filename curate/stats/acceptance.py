@@ -14,8 +14,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.figures import Record, figure
 from curate.stats.sample_estimates import StratumCounts, share
 from curate.stats.tally import Floats
 
@@ -89,25 +89,17 @@ FOUND = 0.5
 """Minimum share of reviews that find a threshold for announcing one: rarely found thresholds are too often wrong."""
 
 
-@dataclass(frozen=True)
-class AcceptanceOdds:
+class AcceptanceOdds(Record, schema_name="odds"):
     """Probabilities of a review's outcomes, by simulation."""
 
-    found: float
-    """Share of reviews that find a threshold."""
-    broken: float
-    """Share of all reviews that find a threshold at which the true wrong share exceeds the limit."""
-    broken_announced: float | None
-    """The same, as a share of the reviews that find a threshold; None if no review does."""
+    found: float = figure("share of reviews that find a threshold")
+    broken: float = figure("share of all reviews that announce one that does not hold")
+    broken_announced: float | None = figure("the same of those that announce one")
 
     @property
     def enough(self) -> bool:
         """Return whether reviews find a threshold often enough to announce one."""
         return self.found >= FOUND
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the shares by name."""
-        return {"found": self.found, "broken": self.broken, "broken_announced": self.broken_announced}
 
 
 def odds(

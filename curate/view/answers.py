@@ -28,14 +28,14 @@ Failure = dict[str, str | int]
 """The field `error` of the envelope: `code`, `message`, `exit` (exit code)."""
 
 
-Data = TypeVar("Data")
+Data_co = TypeVar("Data_co", covariant=True)
 
 
 @dataclass(frozen=True)
-class Result(Generic[Data]):
+class Result(Generic[Data_co]):
     """What a command found."""
 
-    data: Data
+    data: Data_co
     """As `--json` prints it, and as the call in Python returns it."""
     lines: Iterable[str] = ()
     """The same as text; iterated only if it is printed."""

@@ -90,16 +90,6 @@ def _cell(content: object, digits: int) -> str:
     return f"{content:,}" if isinstance(content, int) else str(content)
 
 
-def ranged(figure: Mapping[str, Any], digits: int = 3) -> str:
-    """Return a figure with its interval, such as `0.731 (0.700 to 0.760)`; `not defined` if its value is None."""
-    if figure["value"] is None:
-        return "not defined"
-    number = f"{figure['value']:,.{digits}f}"
-    return (
-        number if figure["low"] is None else f"{number} ({figure['low']:,.{digits}f} to {figure['high']:,.{digits}f})"
-    )
-
-
 def leaking(leaks: Mapping[str, Any]) -> str:
     """Return the result of a leak check as one sentence."""
     return (

@@ -1,24 +1,25 @@
 """`curate check mask`: sheets for a sample of masked texts, or decisions on residual PII."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from curate.commands.check import check_residual
+from curate.commands.check import mask as checks
+from curate.commands.check.mask import ErrorRate, MaskedStratum, MaskFigures, MaskResult
+from curate.commands.check.mask_sample import MASKED, Wish
+from curate.commands.check.residual import ResidualFigures
 from curate.core.errors import ConfigError
+from curate.review import paper
 from curate.runs.command import Names, argument, option, setting
 from curate.runs.options import OnRun
 from curate.view import output_mode
 from curate.view.answers import Result
+from curate.view.record_words import RecordWords
 from curate.view.text import as_table
-
-if TYPE_CHECKING:
-    from curate.commands.check.mask import MaskResult
-
-Figures = Mapping[str, Any]
 
 
 class CheckMaskCommand(OnRun):
@@ -48,14 +49,11 @@ class CheckMaskCommand(OnRun):
     port: int = option("Port of the web page; 0 takes a free one.", 8765, ge=0, le=65535)
     seed: int | None = setting("Seed of the random sample; default: the pipeline's.", None, ge=0)
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[MaskFigures | ResidualFigures]:
         """Return the figures of the sample as far as it was read; or the places that masking may have missed."""
         if self._decides():
             numbers, reasons = (self.mask, self.accept), (self.mask_all, self.accept_all)
             return check_residual.residual(self.folder(), numbers, reasons, self.by)
-        from curate.commands.check import mask as checks
-        from curate.commands.check.mask_sample import Wish
-        from curate.review import paper
         from curate.review.web import serve
 
         folder, kinds = self.folder(), paper.kinds(self.format)
@@ -68,13 +66,13 @@ class CheckMaskCommand(OnRun):
                 raise ConfigError("found --serve and --json, expected one of them; the page shows what it saves")
             if self.serve:
                 serve(answers, port=self.port, tell=typer.echo)
-                return Result(None)
+                nothing: Result[Any] = Result(None)
+                return nothing
             result = checks.exchange(answers, folder, kinds)
         notices = [f"{sheet.file}, {problem}; held back" for sheet in result.taken for problem in sheet.problems]
         for line in notices:
             self.notify(line)
-        figures = {**result.figures, "sheets": result.sheets, "longer_than_a_cell": result.long}
-        return Result(figures, _lines(result), notices)
+        return Result(result.figures, _lines(result), notices)
 
     def afterwards(self) -> None:
         """Ask about every open place, if the places were listed on a terminal."""
@@ -86,54 +84,38 @@ class CheckMaskCommand(OnRun):
         return bool(self.residual or self.mask or self.accept or self.mask_all or self.accept_all)
 
 
-def _lines(result: "MaskResult") -> Iterator[str]:
-    from curate.commands.check.mask_sample import MASKED
-
-    figures: Figures = result.figures
-    for path in result.sheets:
-        yield f"sheet: {path}"
-    if result.long:
-        yield f"{result.long:,} texts are longer than a cell of a spreadsheet shows; read them with --serve"
+def _lines(result: MaskResult) -> Iterator[str]:
+    say, figures = RecordWords("check/mask"), result.figures
+    yield from (say("sheet", sheet=path) for path in figures.sheets)
+    if figures.longer_than_a_cell:
+        yield say("longer", figures)
     for sheet in result.taken:
-        yield f"{sheet.file}: {sheet.assessor}: {sheet.answers:,} answers, {sheet.new:,} of them new"
-    yield f"sample {figures['sample']}: {figures['read']:,} of {figures['rows']:,} texts read"
-    if figures["outdated"]:
-        yield "the stage `mask` gives other texts by now: this is about those that were drawn; --new draws again"
-    if not figures["read"]:
-        yield "fill in the sheets, then: curate check mask SHEET"
+        yield say("taken", file=sheet.file, assessor=sheet.assessor, answers=sheet.answers, new=sheet.new)
+    yield say("read", figures)
+    if figures.outdated:
+        yield say("outdated")
+    if not figures.read:
+        yield say("unread")
         return
-    yield as_table(
-        [
-            {
-                "stratum": row["stratum"],
-                "texts": row["texts"],
-                "read": row["read"],
-                "personal data left": _share(row["leak"]),
-                "wrongly masked": "-" if row["changed"] is None else _share(row["changed"]),
-            }
-            for row in figures["strata"]
-        ]
-    )
-    yield f"texts in which personal data is left: {_interval(figures['leak'])}"
-    if any(row["stratum"].endswith(MASKED) for row in figures["strata"]):
-        yield f"texts in which something else was masked, of all: {_interval(figures['changed'])}"
-        yield f"the same, of those in which anything was masked: {_interval(figures['changed_of_masked'])}"
-    if figures["faulty"]:
-        yield "not clean: " + ", ".join(f"{row} ({answer})" for row, answer in figures["faulty"].items())
-    if figures["contradictions"]:
-        yield "called changed, but nothing was masked there: " + ", ".join(figures["contradictions"])
+    yield as_table([_row(stratum, say) for stratum in figures.strata])
+    yield say("leak", rate=_rate(figures.leak, say))
+    if any(stratum.stratum.endswith(MASKED) for stratum in figures.strata):
+        yield say("changed", rate=_rate(figures.changed, say))
+        yield say("changed_of_masked", rate=_rate(figures.changed_of_masked, say))
+    if figures.faulty:
+        yield say("faulty", rows=", ".join(f"{row} ({answer})" for row, answer in figures.faulty.items()))
+    if figures.contradictions:
+        yield say("contradictions", rows=", ".join(figures.contradictions))
 
 
-def _interval(figure: Figures | None) -> str:
-    """Return an error rate in words, such as `0 of 100 read: at most 3.7 % at 95 %`."""
-    if figure is None:
-        return "not defined until a text of every stratum is read"
-    return f"{figure['hits']:,} of {figure['read']:,} read: {_share(figure)} at 95 %"
+def _row(stratum: MaskedStratum, say: RecordWords) -> dict[str, str]:
+    leak = _share(stratum.leak, say) if stratum.leak else say("not_read")
+    return say.cells("stratum", stratum, leak=leak, changed=stratum.changed and _share(stratum.changed, say))
 
 
-def _share(figure: Figures | None) -> str:
-    if figure is None:
-        return "not read"
-    if not figure["hits"]:
-        return f"at most {100 * figure['high']:.1f} %"
-    return f"{100 * figure['value']:.1f} % ({100 * figure['low']:.1f} to {100 * figure['high']:.1f})"
+def _rate(rate: ErrorRate | None, say: RecordWords) -> str:
+    return say("rate", rate, share=_share(rate, say)) if rate else say("no_rate")
+
+
+def _share(rate: ErrorRate, say: RecordWords) -> str:
+    return say("share" if rate.hits else "bound", rate)

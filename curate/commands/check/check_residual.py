@@ -4,28 +4,31 @@ import getpass
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import typer
 
+from curate.commands.check.residual import (
+    Listing,
+    ResidualDecisions,
+    ResidualFigures,
+    ResidualPlace,
+    decide,
+    excerpts,
+    listing,
+)
 from curate.core.errors import ConfigError
 from curate.view.answers import Result
-
-if TYPE_CHECKING:
-    from curate.commands.check.residual import Listing, ResidualPlace
 
 _ASKED = "mask it (m), accept it (a), the same for all open ones of its reason (M, A), skip it (s), or stop (q)"
 
 
 def residual(
     run: Path, numbers: tuple[str, str], reasons: tuple[Sequence[str], Sequence[str]], by: str | None
-) -> Result[Any]:
+) -> Result[ResidualFigures]:
     """Return the passages with possible residual PII, after decisions on some of them were stored.
 
     `numbers` and `reasons` select the passages to mask and those to accept.
     """
-    from curate.commands.check.residual import ResidualDecisions, decide, listing
-
     mask, accept = map(_numbers, numbers)
     mask_all, accept_all = reasons
     orders = ResidualDecisions(mask, accept, list(mask_all), list(accept_all), by or getpass.getuser())
@@ -36,8 +39,7 @@ def residual(
         masked = sum(decision.decision == "mask" for decision in decisions)
         lines.append(f"{masked:,} places will be masked by the next run, {len(decisions) - masked:,} were accepted")
         lines += _closing_line(spans)
-    figures = {"places": [entry.row() for entry in spans.places], "counts": spans.counts(), "gone": spans.gone}
-    return Result(figures, lines if orders else _lines(spans))
+    return Result(spans.figures(), lines if orders else _lines(spans))
 
 
 def _numbers(text: str) -> list[int]:
@@ -54,35 +56,33 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
-def _lines(listing: "Listing") -> Iterator[str]:
+def _lines(spans: Listing) -> Iterator[str]:
     """Yield the passages, grouped by reason, with the text around them."""
-    from curate.commands.check.residual import excerpts
-
-    excerpt_by_number = excerpts(listing)
-    for reason, states in listing.counts().items():
+    excerpt_by_number = excerpts(spans)
+    for reason, states in spans.counts().items():
         counts = ", ".join(f"{count:,} {state}" for state, count in states.items() if count)
         yield f"{reason}: {sum(states.values()):,} places ({counts})"
-        for entry in listing.places:
+        for entry in spans.places:
             if entry.reason == reason:
                 yield f"{_place_line(entry)}  {excerpt_by_number.get(entry.number, '')}".rstrip()
-    yield from _closing_line(listing)
+    yield from _closing_line(spans)
 
 
-def _place_line(entry: "ResidualPlace") -> str:
+def _place_line(entry: ResidualPlace) -> str:
     span = "-" if entry.start is None else f"{entry.start}-{entry.end}"
     return f"{entry.number:>5}  {entry.table}  {entry.id}  {entry.field}  {span}  {entry.state}"
 
 
-def _closing_line(listing: "Listing") -> Iterator[str]:
-    n_open = len(listing.open())
-    if listing.gone:
-        yield f"{listing.gone:,} decisions belong to places that are no more, and count no more"
-    if not listing.places:
+def _closing_line(spans: Listing) -> Iterator[str]:
+    n_open = len(spans.open())
+    if spans.gone:
+        yield f"{spans.gone:,} decisions belong to places that are no more, and count no more"
+    if not spans.places:
         yield "nothing looks like personal data any more"
-    elif listing.allowed:
+    elif spans.allowed:
         yield f"{n_open:,} places are open, and mask.residual: allow lets them pass"
     elif n_open:
-        first, reason = listing.open()[0].number, listing.open()[0].reason
+        first, reason = spans.open()[0].number, spans.open()[0].reason
         yield (
             f"{n_open:,} places are open; decide by number (--mask {first}, --accept {first}) or by reason (--mask-all "
         )
@@ -93,8 +93,6 @@ def _closing_line(listing: "Listing") -> Iterator[str]:
 
 def ask(run: Path, by: str | None) -> None:
     """Ask about every passage without a decision; each answer is stored before the next question."""
-    from curate.commands.check.residual import ResidualDecisions, decide, excerpts, listing
-
     entries, by = listing(run), by or getpass.getuser()
     if not entries.open():
         return

@@ -3,13 +3,13 @@
 Answers are appended to the folder of the sample, as in reviews. The figures are also written to `checks/mask.json`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from curate.commands.check.mask_sample import MASKED, Wish, long, opened, state
-from curate.core.config import Json
-from curate.pipeline.facts import MADE_FROM, made_from
+from curate.core.figures import Record, figure
+from curate.pipeline.facts import made_from
 from curate.pipeline.stage import Context, home
 from curate.review import Desk, paper
 from curate.review.paper import FileResult, Kind
@@ -21,17 +21,53 @@ LEAK, CHANGED = frozenset({"leak", "both"}), frozenset({"changed", "both"})
 """Answers that report missed PII, and those that report wrongly masked text."""
 
 
+class ErrorRate(Record, schema_name="counted"):
+    """Share of texts with an error of masking."""
+
+    value: float | None = figure("share of the texts", digits=1, percent=True)
+    low: float | None = figure("lower bound of the 95 % interval", digits=1, percent=True)
+    high: float | None = figure("upper bound", digits=1, percent=True)
+    hits: int = figure("texts read with the error")
+    read: int = figure("texts read")
+
+
+class MaskedStratum(Record, schema_name="stratum"):
+    """Error rates of one stratum."""
+
+    stratum: str = figure("table, and whether anything was masked")
+    texts: int = figure("texts of the stratum")
+    read: int = figure("texts read")
+    leak: ErrorRate | None = figure("texts in which personal data is left")
+    changed: ErrorRate | None = figure("texts in which something else was masked; null where nothing was masked")
+
+
+class MaskFigures(Record, schema_name="sample"):
+    """What people say of a sample of the masked texts; with --residual the places that masking may have missed."""
+
+    made_from: str | None = figure(
+        "identifies the tables that it saw, so that the figures are not shown as those of others"
+    )
+    sample: int = figure("its number")
+    outdated: bool = figure("whether the stage `mask` gives other texts by now")
+    rows: int = figure("texts of the sample")
+    read: int = figure("texts that were read")
+    texts: int = figure("texts that the sample was drawn from")
+    leak: ErrorRate | None = figure("texts in which personal data is left")
+    changed: ErrorRate | None = figure("texts in which something else was masked")
+    changed_of_masked: ErrorRate | None = figure("the same, of those in which anything was masked")
+    strata: tuple[MaskedStratum, ...] = figure("a row per stratum")
+    faulty: Mapping[str, str] = figure("row -> what people say of it")
+    contradictions: tuple[str, ...] = figure("rows that are called changed though nothing was masked")
+    sheets: tuple[Path, ...] = figure("files to fill in", default=())
+    longer_than_a_cell: int = figure("texts that a spreadsheet does not show whole", default=0)
+
+
 @dataclass(frozen=True)
 class MaskResult:
-    """Figures of a check, and the sheets that were written or read."""
+    """Figures of a check, and the sheets that were read."""
 
-    figures: dict[str, Json]
-    sheets: Sequence[Path] = ()
-    """Annotation sheets to fill in."""
+    figures: MaskFigures
     taken: Sequence[FileResult] = ()
-    """Results of importing filled-in sheets."""
-    long: int = 0
-    """Number of texts longer than a spreadsheet cell."""
 
 
 def desk(run: Path, wish: Wish, number: int | None = None, *, new: bool = False) -> Desk:
@@ -45,14 +81,15 @@ def exchange(sample_answers: Desk, run: Path, kinds: Sequence[Kind]) -> MaskResu
     sheets = [out / f"{person}.{kind}" for person in sample_answers.assessors for kind in kinds]
     if not all(path.is_file() for path in sheets):
         paper.hand_out(sample_answers, out, kinds)
-    return MaskResult(check(run, sample_answers), sheets, long=long(sample_answers.sample))
+    figures = check(run, sample_answers)
+    return MaskResult(replace(figures, sheets=tuple(sheets), longer_than_a_cell=long(sample_answers.sample)))
 
 
 def take_back(run: Path, files: Sequence[Path], number: int | None = None, assessor: str | None = None) -> MaskResult:
     """Import the answers in filled-in sheets, except rows with a problem, and return the figures."""
     answers = Desk(opened(run, Wish(), number, returning=True))
     results = paper.take_back(answers, files, assessor, keep_good_rows=True)
-    return MaskResult(check(run, answers), taken=results)
+    return MaskResult(check(run, answers), results)
 
 
 @dataclass(frozen=True)
@@ -69,7 +106,7 @@ class Read:
         return self.stratum.endswith(MASKED)
 
 
-def check(run: Path, sample_answers: Desk) -> dict[str, Json]:
+def check(run: Path, sample_answers: Desk) -> MaskFigures:
     """Return the figures of a run's masking from the answers so far, and write them to `checks/mask.json`."""
     design = sample_answers.sample.design
     rows = list(sample_answers.answered())
@@ -83,33 +120,36 @@ def check(run: Path, sample_answers: Desk) -> dict[str, Json]:
         )
         for stratum in design.strata
     ]
-    changed = [row for row, answer in answers.items() if answer in CHANGED]
-    result: dict[str, Json] = {
-        MADE_FROM: made_from(Context(run=run, out=run, home=home()), "mask"),
-        "sample": int(sample_answers.sample.folder.name),
-        "outdated": design.facts["tables"] != state(run),
-        "rows": len(stratum_by_row),
-        "read": len(answers),
-        "texts": sum(stratum.texts for stratum in strata),
-        **shares(strata),
-        "strata": [
-            {
-                "stratum": stratum.stratum,
-                "texts": stratum.texts,
-                "read": len(stratum.answers),
-                "leak": _figure([stratum], LEAK),
-                "changed": _figure([stratum], CHANGED) if stratum.masked else None,
-            }
+    changed, rates = [row for row, answer in answers.items() if answer in CHANGED], shares(strata)
+    figures = MaskFigures(
+        made_from=made_from(Context(run=run, out=run, home=home()), "mask"),
+        sample=int(sample_answers.sample.folder.name),
+        outdated=design.facts["tables"] != state(run),
+        rows=len(stratum_by_row),
+        read=len(answers),
+        texts=sum(stratum.texts for stratum in strata),
+        leak=rates["leak"],
+        changed=rates["changed"],
+        changed_of_masked=rates["changed_of_masked"],
+        strata=tuple(
+            MaskedStratum(
+                stratum=stratum.stratum,
+                texts=stratum.texts,
+                read=len(stratum.answers),
+                leak=_rate([stratum], LEAK),
+                changed=_rate([stratum], CHANGED) if stratum.masked else None,
+            )
             for stratum in strata
-        ],
-        "faulty": {row: answer for row, answer in answers.items() if answer != "clean"},
-        "contradictions": [row for row in changed if not stratum_by_row[row].endswith(MASKED)],
-    }
-    CHECKS["mask"].write(run, result)
-    return result
+        ),
+        faulty={row: answer for row, answer in answers.items() if answer != "clean"},
+        contradictions=tuple(row for row in changed if not stratum_by_row[row].endswith(MASKED)),
+    )
+    of_call = {"sheets", "longer_than_a_cell"}
+    CHECKS["mask"].write(run, {name: cell for name, cell in figures.to_json().items() if name not in of_call})
+    return figures
 
 
-def shares(strata: Sequence[Read]) -> dict[str, Json]:
+def shares(strata: Sequence[Read]) -> dict[str, ErrorRate | None]:
     """Return the shares of texts with masking errors, each with its 95 % interval, as `sample_estimates.share`.
 
     `leak`: share of all texts in which PII was missed. `changed_of_masked`: share of wrongly masked texts among those
@@ -117,21 +157,16 @@ def shares(strata: Sequence[Read]) -> dict[str, Json]:
     masked spans. A figure is None if one of its strata has texts but no answer.
     """
     masked = [stratum for stratum in strata if stratum.masked]
-    of_masked = _figure(masked, CHANGED)
     masked_share = sum(stratum.texts for stratum in masked) / sum(stratum.texts for stratum in strata)
     return {
-        "leak": _figure(strata, LEAK),
-        "changed": of_masked
-        and {**of_masked, **{name: round(masked_share * of_masked[name], 6) for name in ("value", "low", "high")}},
-        "changed_of_masked": of_masked,
+        "leak": _rate(strata, LEAK),
+        "changed": _rate(masked, CHANGED, masked_share),
+        "changed_of_masked": _rate(masked, CHANGED),
     }
 
 
-def _figure(strata: Sequence[Read], fault: frozenset[str]) -> dict[str, float] | None:
-    """Return the share of texts with an answer in `fault`, with interval, `hits` and `read`.
-
-    None if a stratum with texts has no answer.
-    """
+def _rate(strata: Sequence[Read], fault: frozenset[str], factor: float = 1) -> ErrorRate | None:
+    """Return the share of texts with an answer in `fault`, times `factor`; None if one of the strata lacks answers."""
     counted = [
         StratumCounts(stratum.texts, len(stratum.answers), sum(answer in fault for answer in stratum.answers))
         for stratum in strata
@@ -139,4 +174,5 @@ def _figure(strata: Sequence[Read], fault: frozenset[str]) -> dict[str, float] |
     estimate = sample_estimates.share(counted)
     if estimate is None:
         return None
-    return {**estimate.bounds(6), "hits": int(sum(stratum.hits for stratum in counted)), "read": estimate.answered}
+    value, low, high = (round(factor * bound, 6) for bound in estimate.bounds(6).values())
+    return ErrorRate(value, low, high, int(sum(stratum.hits for stratum in counted)), estimate.answered)

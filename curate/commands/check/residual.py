@@ -7,7 +7,7 @@ no text.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -16,8 +16,8 @@ import polars as pl
 
 from curate.ask import privacy_guard, residual_decisions
 from curate.ask.residual_decisions import Decision
-from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
+from curate.core.figures import Record, figure
 from curate.pii.pseudonyms import FIELD
 from curate.pii.residual import Excerpt, excerpt
 from curate.pipeline.pipeline import Pipeline
@@ -28,26 +28,27 @@ _KEYS = {"queries": "query_id", "corpus": "doc_id"}
 State = Literal["open", "accepted", "to be masked", "masked"]
 
 
-@dataclass(frozen=True)
-class ResidualPlace:
+class ResidualPlace(Record, schema_name="place"):
     """A span that the residual scan listed, and the state of the decision on it."""
 
-    number: int
-    table: str
-    id: str
-    field: str
-    start: int | None
-    """Offset in the masked text; None once the span is masked."""
-    end: int | None
-    reason: str
-    state: State
-    raw_start: int
-    raw_end: int
-    link: str
+    number: int = figure("that --mask and --accept take")
+    table: Literal["queries", "corpus"] = figure("table of the text")
+    id: str = figure("id of the text")
+    field: str = figure("column of the text")
+    start: int | None = figure("in the masked text; null once it is masked")
+    end: int | None = figure("end of the span, likewise")
+    reason: str = figure("why it looks like personal data")
+    state: State = figure("what was decided")
+    raw_start: int = figure("in the text before masking")
+    raw_end: int = figure("end of the span, likewise")
 
-    def row(self) -> dict[str, Json]:
-        """Return all fields except the link; none contains text of the corpus."""
-        return {name: cell for name, cell in asdict(self).items() if name != "link"}
+
+class ResidualFigures(Record, schema_name="residual"):
+    """Places that masking may have missed."""
+
+    places: tuple[ResidualPlace, ...] = figure("all that were listed")
+    counts: Mapping[str, Mapping[str, int]] = figure("reason -> state -> places")
+    gone: int = figure("decisions whose place is no more")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class Listing:
     """All listed spans of a run."""
 
     run: Path
-    places: Sequence[ResidualPlace]
+    places: tuple[ResidualPlace, ...]
+    links: Sequence[str]
+    """Digest of the text of each place, from which is seen whether it has changed since a decision."""
     gone: int
     """Number of stored decisions that do not apply any more, because the text or its masking has changed."""
     allowed: bool
@@ -64,6 +67,10 @@ class Listing:
     def open(self) -> list[ResidualPlace]:
         """Return the spans without a decision."""
         return [span for span in self.places if span.state == "open"]
+
+    def figures(self) -> ResidualFigures:
+        """Return the listed spans, none of which contains text of the corpus."""
+        return ResidualFigures(self.places, self.counts(), self.gone)
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Return reason -> state -> number of spans, the most frequent reason first."""
@@ -96,12 +103,14 @@ def listing(run: Path) -> Listing:
         # an id is renamed whole, and its name is listed nowhere
         if key[2] == FIELD or any(start <= key[3] and key[4] <= end for start, end in spans):
             by_place[key] = ("masked", decision.reason, decision.link, None, None)
-    places = [
-        ResidualPlace(number, *key[:3], start, end, reason, state, *key[3:], link)
-        for number, (key, (state, reason, link, start, end)) in enumerate(sorted(by_place.items()), 1)
-    ]
+    ordered = sorted(by_place.items())
+    places = tuple(
+        ResidualPlace(number, *key[:3], start, end, reason, state, *key[3:])  # type: ignore[arg-type]
+        for number, (key, (state, reason, _, start, end)) in enumerate(ordered, start=1)
+    )
+    links = [link for _, (_, _, link, _, _) in ordered]
     gone = sum(key not in by_place or by_place[key][2] != decision.link for key, decision in decided.items())
-    return Listing(run, places, gone, may.residual == "allow")
+    return Listing(run, places, links, gone, may.residual == "allow")
 
 
 def _masked(run: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:
@@ -152,7 +161,7 @@ def decide(listing: Listing, orders: ResidualDecisions) -> list[Decision]:
     decisions = [
         Decision(
             *(span.table, span.id, span.field, span.raw_start, span.raw_end),
-            *(span.link, span.reason, "mask" if span.number in mask else "accept", orders.by, now),
+            *(listing.links[span.number - 1], span.reason, "mask" if span.number in mask else "accept", orders.by, now),
         )
         for span in spans
     ]

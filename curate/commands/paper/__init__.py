@@ -1,9 +1,9 @@
 """`curate paper`: tables and figures of a run for a paper."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from curate.commands.paper.kit import PaperKit, paper
 from curate.runs.command import argument, option
 from curate.runs.options import OnRun
 from curate.system import resources
@@ -25,19 +25,17 @@ class PaperCommand(OnRun):
     out: Path | None = option("Folder to write to; default: `paper` in the run.", None, metavar="FOLDER")
     language: str | None = option("Language of captions and figures; default: the run's.", None, metavar="en|zh")
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[PaperKit]:
         """Write the files, and return what was written and what was not done."""
-        from curate.commands.paper import kit
-
-        contents = kit.paper(self.open_run(), self.out, self.language, self.progress)
-        return Result(contents, _lines(contents), [absent["found"] for absent in contents["not_done"]])
+        contents = paper(self.open_run(), self.out, self.language, self.progress)
+        return Result(contents, _lines(contents), [absent.found for absent in contents.not_done])
 
 
-def _lines(contents: Mapping[str, Any]) -> Iterator[str]:
-    yield as_table([{"table": table["name"], "rows": table["rows"]} for table in contents["tables"]])
-    for entry in contents["figures"]:
-        yield f"figure: {entry['name']}"
-    for entry in contents["not_done"]:
-        yield f"not done: {entry['name']}: {entry['found']}" + (f"\n  next: {entry['next']}" if entry["next"] else "")
-    program = resources.words("commands/paper/words.yaml", contents["language"])["latex"]["program"]
-    yield f"document: {contents['document']}, to be compiled by {program}"
+def _lines(contents: PaperKit) -> Iterator[str]:
+    yield as_table([{"table": table.name, "rows": table.rows} for table in contents.tables])
+    for figure in contents.figures:
+        yield f"figure: {figure.name}"
+    for absent in contents.not_done:
+        yield f"not done: {absent.name}: {absent.found}" + (f"\n  next: {absent.next}" if absent.next else "")
+    program = resources.words("commands/paper/words.yaml", contents.language)["latex"]["program"]
+    yield f"document: {contents.document}, to be compiled by {program}"

@@ -2,15 +2,15 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from curate.commands.paper import comparison_tables, exported, run_tables, score_tables
 from curate.commands.paper.evidence import LANGUAGES, PaperEvidence, words
 from curate.commands.paper.figures import PaperFigures
 from curate.commands.paper.latex import PaperTable, document, fragment
 from curate.core.errors import MissingExtra, UserError
+from curate.core.figures import Record, figure
 from curate.core.languages import served_by
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
@@ -38,16 +38,43 @@ NEXT = {
 """Table or figure that is missing -> command that produces its data."""
 
 
-@dataclass(frozen=True)
-class Absent:
-    """A missing table or figure, the reason, and the command that produces its data."""
+class WrittenTable(Record, schema_name="table"):
+    """A table of the kit."""
 
-    name: str
-    found: str
-    next: str | None
+    name: str = figure("such as statistics, a file in csv/ and in tables/")
+    caption: str = figure("caption, in the language of the kit")
+    rows: int = figure("rows of the table")
 
 
-def paper(run: Run, out: Path | None = None, language: str | None = None, progress: Progress = quiet) -> dict[str, Any]:
+class WrittenFigure(Record, schema_name="figure"):
+    """A figure of the kit."""
+
+    name: str = figure("such as quality-speed, a file in figures/")
+    caption: str = figure("caption, in the language of the kit")
+
+
+class Absent(Record):
+    """A missing table or figure."""
+
+    name: str = figure("name of the table or figure")
+    found: str = figure("what is missing and why")
+    next: str | None = figure("command that makes it")
+
+
+class PaperKit(Record, schema_name="kit"):
+    """Tables and figures of a run for a paper, and what was not done."""
+
+    run: str = figure("run folder")
+    folder: str = figure("where csv/, tables/ and figures/ lie")
+    language: Literal["en", "zh"] = figure("of captions and figures")
+    document: str = figure("LaTeX document that shows them all")
+    tables: tuple[WrittenTable, ...] = figure("in the order of the document")
+    figures: tuple[WrittenFigure, ...] = figure("in the order of the document")
+    not_done: tuple[Absent, ...] = figure("tables and figures without data")
+    files: tuple[str, ...] = figure("relative to the folder")
+
+
+def paper(run: Run, out: Path | None = None, language: str | None = None, progress: Progress = quiet) -> PaperKit:
     """Write the paper kit of a run and return its contents; UserError if the run has no consensus labels."""
     if out is not None:
         free_place(out, [DOCUMENT])
@@ -55,11 +82,10 @@ def paper(run: Run, out: Path | None = None, language: str | None = None, progre
     state, _ = run.states().get("export", ("missing", None))
     evidence = PaperEvidence(context, exported=state in ("done", "unchecked"))
     with waiting(progress, StepLabel("counting texts and tokens")):
-        contents = write(evidence, out or run.folder / "paper", language or served_by(context.language, LANGUAGES))
-    return {"run": str(run.folder), **contents}
+        return write(evidence, out or run.folder / "paper", language or served_by(context.language, LANGUAGES))
 
 
-def write(evidence: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
+def write(evidence: PaperEvidence, out: Path, language: str) -> PaperKit:
     """Write tables, figures and document into a folder, and return the contents of the kit.
 
     Tables and figures without data are listed as `not_done`, and their files of an earlier kit are removed.
@@ -80,15 +106,17 @@ def write(evidence: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
     ]
     text = document([table.name for table in tables], figures, language, (texts["absent"], sentences))
     write_text(out / DOCUMENT, text)
-    contents: dict[str, Any] = {
-        "folder": str(out),
-        "language": language,
-        "document": str(out / DOCUMENT),
-        "tables": [{"name": table.name, "caption": table.caption, "rows": len(table.rows)} for table in tables],
-        "figures": [{"name": name, "caption": caption} for name, caption in figures],
-        "not_done": [asdict(absent) for absent in _missing_parts(evidence, table_by_name, undrawn, words("en"))],
-    }
-    return {**contents, "files": files(contents)}
+    csv_and_tex = (file for table in tables for file in (f"csv/{table.name}.csv", f"tables/{table.name}.tex"))
+    return PaperKit(
+        run=str(evidence.context.run),
+        folder=str(out),
+        language=cast("Literal['en', 'zh']", language),
+        document=str(out / DOCUMENT),
+        tables=tuple(WrittenTable(table.name, table.caption, len(table.rows)) for table in tables),
+        figures=tuple(WrittenFigure(name, caption) for name, caption in figures),
+        not_done=tuple(_missing_parts(evidence, table_by_name, undrawn, words("en"))),
+        files=(DOCUMENT, *csv_and_tex, *(f"figures/{name}.pdf" for name, _ in figures)),
+    )
 
 
 def _missing_parts(
@@ -170,13 +198,3 @@ def _prepare_folders(out: Path, tables: Sequence[str]) -> None:
         (out / folder).mkdir(parents=True, exist_ok=True)
         for name in names:
             (out / folder / name).unlink(missing_ok=True)
-
-
-def files(contents: dict[str, Any]) -> Sequence[str]:
-    """Return the files of a kit, relative to its folder."""
-    tables = [
-        f"{kind}/{table['name']}.{end}"
-        for table in contents["tables"]
-        for kind, end in (("csv", "csv"), ("tables", "tex"))
-    ]
-    return [DOCUMENT, *tables, *(f"figures/{figure['name']}.pdf" for figure in contents["figures"])]

@@ -1,10 +1,10 @@
 """`curate ready`: checklist of a benchmark before publication."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from curate.commands.ready.points import Checklist, checklist
 from curate.core.errors import CheckFailed
 from curate.runs.command import argument, option
 from curate.runs.options import OnRun
@@ -27,28 +27,26 @@ class ReadyCommand(OnRun):
         "Folder to write a pull request to mteb into: its text, tasks, statistics and results.", None, metavar="FOLDER"
     )
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[Checklist]:
         """Return the points with their states; with `out`, write the pull request."""
-        from curate.commands.ready.points import checklist
-
         self.folder("give the run: an export does not hold who judged, read and compared what is in it")
         contents = checklist(self.open_run(), self.out)
-        open_points = contents["not_ok"] + contents["not_measured"]
-        message = f"{contents['run']} is not ready: {open_points} of {len(contents['points'])} points are open"
+        open_points = contents.not_ok + contents.not_measured
+        message = f"{contents.run} is not ready: {open_points} of {len(contents.points)} points are open"
         return Result(contents, _lines(contents), failed=CheckFailed(message) if open_points else None)
 
 
-def _lines(contents: Mapping[str, Any]) -> Iterator[str]:
-    yield as_table([{"point": point["name"], "state": point["state"]} for point in contents["points"]])
+def _lines(contents: Checklist) -> Iterator[str]:
+    yield as_table([{"point": point.name, "state": point.state} for point in contents.points])
     names_by_finding = defaultdict[tuple[str, str], list[str]](list)
-    for point in contents["points"]:
-        if point["next"]:
-            names_by_finding[point["found"], point["next"]].append(point["name"])
+    for point in contents.points:
+        if point.next:
+            names_by_finding[point.found, point.next].append(point.name)
     for (finding, command), names in names_by_finding.items():
         yield f"{'; '.join(names)}: {finding}\n  next: {command}"
-    for path in contents["edited"]:
-        yield f"{contents['folder']}/{path}: somebody edited it, so it was left; the new one lies beside it, named .new"
-    if contents["folder"]:
-        yield f"for the pull request: {contents['folder']}, {len(contents['files'])} files; begin with PULL_REQUEST.md"
-    if contents["ready"]:
-        yield f"{contents['run']} is ready to be published"
+    for path in contents.edited:
+        yield f"{contents.folder}/{path}: somebody edited it, so it was left; the new one lies beside it, named .new"
+    if contents.folder:
+        yield f"for the pull request: {contents.folder}, {len(contents.files)} files; begin with PULL_REQUEST.md"
+    if contents.ready:
+        yield f"{contents.run} is ready to be published"

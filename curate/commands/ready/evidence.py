@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from curate.core.config import parse_yaml
 from curate.core.errors import UserError
+from curate.core.figures import Record, figure
 from curate.llm.providers.presets import families
 from curate.pipeline.stage import Context
 from curate.runs.checks import CHECKS
@@ -22,16 +23,13 @@ FILE = "commands/ready/words.yaml"
 State = Literal["ok", "not ok", "not measured"]
 
 
-@dataclass(frozen=True)
-class ReadyPoint:
+class ReadyPoint(Record, schema_name="point"):
     """One point of the checklist."""
 
-    name: str
-    state: State
-    found: str
-    """Finding, as a sentence."""
-    next: str | None = None
-    """Command for an open point; None if the point is ok."""
+    name: str = figure('such as licence, or "floors" with the name of a task')
+    state: State = figure("what the point came to")
+    found: str = figure("finding, as a sentence")
+    next: str | None = figure("command that takes an open point further", default=None)
 
 
 @dataclass(frozen=True)

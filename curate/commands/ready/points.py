@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -11,6 +11,7 @@ import polars as pl
 
 from curate.commands.ready import pull_request
 from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint, scored
+from curate.core.figures import Record, figure
 from curate.pipeline import facts as circularity
 from curate.pipeline.facts import PLACE
 from curate.review import relevance_desks
@@ -230,7 +231,21 @@ def ready_points(evidence: ReadyEvidence) -> list[ReadyPoint]:
     return [*(point(evidence) for point in POINTS), *scored(evidence)]
 
 
-def checklist(run: Run, out: Path | None = None) -> dict[str, Any]:
+class Checklist(Record):
+    """Checklist of a benchmark that is to be published; an error unless every point is ok."""
+
+    run: str = figure("run folder")
+    ready: bool = figure("whether every point is ok")
+    ok: int = figure("points that are ok")
+    not_ok: int = figure("points that are not ok")
+    not_measured: int = figure("points that were not measured")
+    points: tuple[ReadyPoint, ...] = figure("all points")
+    folder: str | None = figure("what --out wrote for a pull request")
+    files: tuple[str, ...] = figure("paths below it that were written")
+    edited: tuple[str, ...] = figure("of those that stood there, the ones that somebody edited and that were left")
+
+
+def checklist(run: Run, out: Path | None = None) -> Checklist:
     """Return all points and their counts by state; with `out`, also write the folder for a pull request.
 
     A pull request adds two points: the upload of the texts, and task names that are free in mteb.
@@ -240,14 +255,14 @@ def checklist(run: Run, out: Path | None = None) -> dict[str, Any]:
     written = None if out is None else pull_request.write(evidence, run_points, out)
     run_points += written.points if written else []
     states = Counter(point.state for point in run_points)
-    return {
-        "run": str(run.folder),
-        "ready": states["ok"] == len(run_points),
-        "ok": states["ok"],
-        "not_ok": states["not ok"],
-        "not_measured": states["not measured"],
-        "points": [asdict(point) for point in run_points],
-        "folder": None if written is None else str(written.folder),
-        "files": written.files if written else [],
-        "edited": written.edited if written else [],
-    }
+    return Checklist(
+        run=str(run.folder),
+        ready=states["ok"] == len(run_points),
+        ok=states["ok"],
+        not_ok=states["not ok"],
+        not_measured=states["not measured"],
+        points=tuple(run_points),
+        folder=None if written is None else str(written.folder),
+        files=tuple(written.files) if written else (),
+        edited=tuple(written.edited) if written else (),
+    )

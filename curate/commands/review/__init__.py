@@ -1,13 +1,17 @@
 """`curate review`: draw a sample for assessors to check, import their answers, and report the figures."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from curate.commands.review.contested import ContestedPlan
 from curate.core.errors import ConfigError
+from curate.core.figures import Record, figure
+from curate.review.acceptance_plan import AcceptancePlan
+from curate.review.paper import FileResult
+from curate.review.planning import SamplePlan
 from curate.runs.command import Names, argument, option, setting
 from curate.runs.options import OnRun
 from curate.view.answers import Result
@@ -17,8 +21,21 @@ if TYPE_CHECKING:
     from curate.review import Desk, Sample
     from curate.review.drawing import SampleOptions
     from curate.review.paper import Kind
-    from curate.review.planning import SamplePlan
     from curate.runs.runner import Run
+
+
+class HandedOut(Record, schema_name="sheets"):
+    """The files to hand out; with --plan the design of the sample and the intervals it will give."""
+
+    sample: Path = figure("folder")
+    files: Sequence[Path] = figure("sheets and guide")
+
+
+class Disputed(Record):
+    """The file of disputed rows; or what was taken from the file with the final answers."""
+
+    file: Path = figure("file to fill in")
+    rows: int = figure("rows on which people differ")
 
 
 class ReviewExportCommand(OnRun):
@@ -72,7 +89,7 @@ class ReviewExportCommand(OnRun):
     known: Path | None = setting("File of pairs of known grade to plant: query_id, doc_id, grade.", None)
     seed: int | None = setting("Seed of the random sample; default: the pipeline's.", None, ge=0)
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[HandedOut | SamplePlan | AcceptancePlan | ContestedPlan]:
         """Return the sample's folder and its files; with `plan`, the strata and the widths of the intervals."""
         from curate.commands.review import samples
         from curate.review import Desk, Sample, drawing, paper
@@ -113,11 +130,11 @@ class ReviewExportCommand(OnRun):
             self.notify(f"drawn for: {purpose(order.aims)}")
         return drawn
 
-    def _hand_out(self, review: "Desk", kinds: "Sequence[Kind]") -> Result[Any]:
+    def _hand_out(self, review: "Desk", kinds: "Sequence[Kind]") -> Result[HandedOut]:
         from curate.review import paper
 
         files = paper.hand_out(review, self.out or review.sample.folder / "sheets", kinds)
-        return Result({"sample": review.sample.folder, "files": files}, map(str, files))
+        return Result(HandedOut(review.sample.folder, files), map(str, files))
 
 
 class OnSample(OnRun):
@@ -150,7 +167,7 @@ class ReviewImportCommand(OnSample):
     assessor: str | None = option("Who filled in the files, if the files do not name a person.", None, metavar="NAME")
     keep_good_rows: bool = option("Import the correct rows of a file with errors.", False)
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[list[FileResult]]:
         """Return a result per file: person, answers, new ones, problems."""
         from curate.commands.review import samples
         from curate.review import paper
@@ -165,7 +182,7 @@ class ReviewImportCommand(OnSample):
             f"{result.file}: {result.assessor}: {result.answers:,} answers, {result.new:,} of them new"
             for result in results
         ]
-        return Result([asdict(result) for result in results], [*lines, *samples.next_steps(review.sample)], notices)
+        return Result(results, [*lines, *samples.next_steps(review.sample)], notices)
 
 
 class ReviewServeCommand(OnSample):
@@ -239,7 +256,7 @@ class ReviewAdjudicateCommand(OnSample):
         "File to write the disputed rows to; default: in the sample's folder.", None, metavar="FILE"
     )
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[Disputed | list[FileResult]]:
         """Return the file and its number of rows; with `file`, a result for it as `review import` gives."""
         from curate.review import ADJUDICATED, paper
         from curate.runs.outputs import outside_runs
@@ -249,10 +266,10 @@ class ReviewAdjudicateCommand(OnSample):
             outside_runs(self.out)
             sheet = self.out or review.sample.folder / "sheets" / f"{ADJUDICATED}.csv"
             path, rows = paper.dispute(review, sheet)
-            return Result({"file": path, "rows": rows}, [f"{path}: {rows:,} rows"], notices)
+            return Result(Disputed(path, rows), [f"{path}: {rows:,} rows"], notices)
         results = paper.take_back(review, [self.file], assessor=ADJUDICATED)
         lines = (f"{result.file}: {result.answers:,} final answers, {result.new:,} of them new" for result in results)
-        return Result([asdict(result) for result in results], lines, notices)
+        return Result(results, lines, notices)
 
 
 def _design(order: "SampleOptions") -> Any:  # noqa: ANN401 - a module with `plan` and `draw`
@@ -263,13 +280,13 @@ def _design(order: "SampleOptions") -> Any:  # noqa: ANN401 - a module with `pla
     return scores_sample if order.results else items if order.of_items else drawing
 
 
-def _planned(work: "Run", order: "SampleOptions") -> Result[Any]:
+def _planned(work: "Run", order: "SampleOptions") -> Result[SamplePlan]:
     """Return the design of a sample, which is not drawn."""
     from curate.review import drawing
 
     module = _design(order)
-    design = drawing.plan(work.folder, order)[1] if module is drawing else module.plan(work.folder, order)
-    return Result(asdict(design), _widths(design, "items" if order.of_items else "pairs"))
+    design: SamplePlan = drawing.plan(work.folder, order)[1] if module is drawing else module.plan(work.folder, order)
+    return Result(design, _widths(design, "items" if order.of_items else "pairs"))
 
 
 def _need(work: "Run", order: "SampleOptions") -> None:
@@ -283,7 +300,7 @@ def _need(work: "Run", order: "SampleOptions") -> None:
         work.need(stage)
 
 
-def _widths(planned: "SamplePlan", unit: str) -> Iterator[str]:
+def _widths(planned: SamplePlan, unit: str) -> Iterator[str]:
     """Yield the printed plan: pairs or items (`unit`) drawn per stratum, and half widths of the expected intervals."""
     from curate.review.planning import purpose
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from curate.core.errors import DataError
+from curate.core.figures import Record, figure
 from curate.panel import voting
 from curate.panel.voting import PAIR
 from curate.review.drawing import SampleOptions, frozen
@@ -48,11 +49,27 @@ def in_top_tens(run: Path) -> int:
     return int((pairs["stratum"] == TENS).sum()) or pairs.height
 
 
-def plan(run: Path, size: int) -> list[Stratum]:
+class ContestedStratum(Record):
+    """Contested pairs inside or below the top tens."""
+
+    stratum: str = figure("place in the rankings")
+    size: int = figure("pairs of the stratum")
+    drawn: int = figure("pairs that are drawn")
+
+
+class ContestedPlan(Record, schema_name="contested"):
+    """Design of a sample of contested pairs."""
+
+    strata: tuple[ContestedStratum, ...] = figure("a row per stratum")
+
+
+def plan(run: Path, size: int) -> ContestedPlan:
     """Return the strata inside and below the top tens, with the number of pairs of each in a sample of `size`."""
     strata = ranked(run)["stratum"]
     read = strata.head(size)
-    return [Stratum(name, int((strata == name).sum()), int((read == name).sum())) for name in (TENS, REST)]
+    return ContestedPlan(
+        tuple(ContestedStratum(name, int((strata == name).sum()), int((read == name).sum())) for name in (TENS, REST))
+    )
 
 
 def draw(run: Path, order: SampleOptions) -> Sample:
@@ -60,4 +77,5 @@ def draw(run: Path, order: SampleOptions) -> Sample:
     Sample.refuse(run / "reviews" / order.name)
     assert order.size is not None
     chosen = ranked(run).head(order.size).select(*PAIR, "stratum", probability=pl.lit(None, pl.Float64))
-    return frozen(run, order, chosen, plan(run, order.size), {"of": OF})
+    strata = [Stratum(entry.stratum, entry.size, entry.drawn) for entry in plan(run, order.size).strata]
+    return frozen(run, order, chosen, strata, {"of": OF})

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from curate.core.errors import ConfigError
@@ -13,6 +12,7 @@ from curate.view.text import as_table
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from curate.commands.review.contested import ContestedPlan
     from curate.review import Desk, Sample
     from curate.review.acceptance_plan import AcceptancePlan
     from curate.review.drawing import SampleOptions
@@ -60,18 +60,17 @@ def draw(work: "Run", order: "SampleOptions", of: str) -> "Sample":
     )
 
 
-def plan(work: "Run", order: "SampleOptions", of: str) -> Result[Any]:
+def plan(work: "Run", order: "SampleOptions", of: str) -> "Result[ContestedPlan | AcceptancePlan]":
     """Return the design of a sample of kind `of` (accept or contested), which is not drawn."""
     from curate.commands.review import contested
     from curate.review import acceptance_plan
 
     if of == contested.OF:
-        planned_strata = contested.plan(work.folder, order.size or 0)
-        strata = [{"stratum": stratum.name, "size": stratum.size, "drawn": stratum.drawn} for stratum in planned_strata]
-        return Result({"strata": strata}, [as_table(strata)])
+        contested_plan = contested.plan(work.folder, order.size or 0)
+        return Result(contested_plan, [as_table([stratum.to_json() for stratum in contested_plan.strata])])
     wrong, confidence = _promise(work)
     planned = acceptance_plan.plan(work.folder, order.size or 0, wrong, confidence, order.seed)
-    return Result(asdict(planned), _planned(planned, order.size or 0))
+    return Result(planned, _planned(planned, order.size or 0))
 
 
 def _promise(work: "Run") -> tuple[float, float]:
@@ -88,7 +87,7 @@ def _promise(work: "Run") -> tuple[float, float]:
 
 def _planned(plan: "AcceptancePlan", size: int) -> Iterator[str]:
     """Yield the printed plan: strata, share of reviews that find a threshold, error rates, and size needed."""
-    rows = [asdict(stratum) for stratum in plan.strata]
+    rows = [stratum.to_json() for stratum in plan.strata]
     drawn, pairs = (sum(getattr(stratum, field) for stratum in plan.strata) for field in ("drawn", "size"))
     yield f"{drawn:,} of {pairs:,} pairs; wrong share of {plan.wrong:g} at most, confidence {plan.confidence:g}"
     yield as_table(rows, digits=4)

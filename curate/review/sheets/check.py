@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from curate.core.figures import Record, figure
 from curate.core.scale import folded
 from curate.review.forms import Form
 from curate.review.sheets.files import canonical, defused, difference, fold, like_value, plain, seen
@@ -31,19 +32,14 @@ class SheetEntry:
     """Number of the row as a spreadsheet counts, from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class SheetProblem:
+class SheetProblem(Record, schema_name="problem"):
     """Reason why a row cannot be imported."""
 
-    row: int
-    """Number of the row as a spreadsheet counts, from 1."""
-    column: str
-    """Header of the column in the file."""
-    found: str
-    """What the cell contains; never a text of the corpus."""
-    expected: str
-    row_id: str | None = None
-    """Id of the row, which is not imported; None if it is unknown."""
+    row: int = figure("number of the row as a spreadsheet counts, from 1")
+    column: str = figure("header of the column in the file")
+    found: str = figure("what the cell contains; never a text of the corpus")
+    expected: str = figure("what the cell may contain")
+    row_id: str | None = figure("id of the row, which is not imported; null if it is unknown", default=None)
 
     def __str__(self) -> str:
         name = "" if self.row_id is None else f" ({self.row_id})"

@@ -11,17 +11,19 @@ from tests import ROOT
 DECLARED = json.loads((ROOT / "tests" / "data" / "answer_schemas.json").read_text(encoding="utf-8"))
 
 
-def compared(declared: Any, generated: Any) -> Any:
-    """Return a generated schema without the descriptions that the declared one lacks, at every level."""
+def compared(declared: Any, generated: Any, *, names: bool = False) -> Any:
+    """Return a generated schema without what may be new: figures and types (`names`), and texts."""
     if isinstance(declared, dict) and isinstance(generated, dict):
         return {
-            key: compared(declared.get(key), entry)
+            key: compared(declared.get(key), entry, names=key in ("properties", "$defs") and not names)
             for key, entry in generated.items()
-            if key != "description" or key in declared or not isinstance(entry, str)
+            if key in declared or not (names or key == "description")
         }
-    if isinstance(declared, list) and isinstance(generated, list) and len(declared) == len(generated):
-        texts = all(isinstance(entry, str) for entry in declared)  # names of required properties, in any order
-        return declared if texts and sorted(declared) == sorted(generated) else [*map(compared, declared, generated)]
+    if isinstance(declared, list) and isinstance(generated, list):
+        if all(isinstance(entry, str) for entry in declared):  # names of required figures, in any order
+            return declared if set(declared) <= set(generated) else generated
+        if len(declared) == len(generated):
+            return [compared(*pair) for pair in zip(declared, generated, strict=True)]
     return generated
 
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from curate.stats.bootstrap import Figure
+from curate.core.figures import Figure
 from curate.stats.distribution import Bin
 from curate.view import charts
 from curate.view import charts as marks

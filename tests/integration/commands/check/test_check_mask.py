@@ -171,7 +171,7 @@ def answered(sample: Sample, answers: Mapping[str, str]) -> Desk:
 def test_nothing_of_a_hundred_is_at_most_three_point_seven_per_cent(tmp_path: Path) -> None:
     found = run(tmp_path, queries=2, documents=5_000, every=10**6)
     sample = draw(found, Wish())
-    said = checks.check(found, answered(sample, dict.fromkeys(sample.rows, "clean")))
+    said = checks.check(found, answered(sample, dict.fromkeys(sample.rows, "clean"))).to_json()
     leak: Any = said["leak"]
     assert leak["hits"] == leak["value"] == 0
     assert leak["high"] == pytest.approx(0.037, abs=0.002)
@@ -187,7 +187,7 @@ def test_faults_are_weighted_by_their_strata(folder: Path) -> None:
     both = next(row for row, stratum in placed.items() if stratum == f"queries, {MASKED}")
     strange = next(row for row, stratum in placed.items() if stratum == "corpus, nothing masked")
     answers = {**dict.fromkeys(placed, "clean"), wrong: "changed", both: "both", strange: "changed"}
-    said: Any = checks.check(found, answered(sample, answers))
+    said: Any = checks.check(found, answered(sample, answers)).to_json()
     drawn = {stratum.name: stratum.drawn for stratum in sample.design.strata}
     corpus, queries = 100 / drawn[f"corpus, {MASKED}"], 15 / drawn[f"queries, {MASKED}"]
     assert said["changed"]["value"] == pytest.approx((corpus + queries) / 460, abs=1e-6)
@@ -202,7 +202,7 @@ def test_a_stratum_that_nobody_read_leaves_the_figure_undefined(folder: Path) ->
     sample = draw(found, Wish())
     placed = dict(sample.survey.select("row_id", "stratum").iter_rows())
     some = {row: "clean" for row, stratum in placed.items() if stratum.endswith(MASKED)}
-    said: Any = checks.check(found, answered(sample, some))
+    said: Any = checks.check(found, answered(sample, some)).to_json()
     assert said["leak"] is None
     assert said["changed"]["high"] < 0.1
     assert (
@@ -347,7 +347,7 @@ def test_the_intervals_hold_the_true_shares(size: int) -> None:
             ]
             parts.append(checks.Read(name, texts[name], answers))
         said: Any = checks.shares(parts)
-        held.update(name for name, share in truth.items() if said[name]["low"] <= share <= said[name]["high"])
+        held.update(name for name, share in truth.items() if said[name].low <= share <= said[name].high)
     assert min(held.values()) >= 0.93 * 2_000, held
 
 
@@ -355,7 +355,7 @@ def test_a_fault_that_only_masked_texts_can_have_needs_masked_texts(tmp_path: Pa
     found = run(tmp_path, queries=3, documents=30, every=10**6, settings="mask: {enabled: false}\n")
     sample = draw(found, Wish())
     assert len(sample.rows) == 33
-    said: Any = checks.check(found, answered(sample, dict.fromkeys(sample.rows, "clean")))
+    said: Any = checks.check(found, answered(sample, dict.fromkeys(sample.rows, "clean"))).to_json()
     assert said["leak"]["high"] == 0  # everything was read
     assert said["changed"] is None
 
