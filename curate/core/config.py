@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -174,14 +173,3 @@ def digest(content: object) -> str:
 def text_digest(text: str) -> str:
     """Return the SHA-256 of a text in UTF-8, as hexadecimal digits: its identity in the ledger and caches."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def plain(content: object) -> Json:
-    """Return a dataclass, also nested in lists and mappings, as JSON values."""
-    if is_dataclass(content) and not isinstance(content, type):
-        return {field.name: plain(getattr(content, field.name)) for field in fields(content)}
-    if isinstance(content, tuple | list):
-        return [plain(entry) for entry in content]
-    if isinstance(content, Mapping):
-        return {str(key): plain(entry) for key, entry in content.items()}
-    return cast("Json", content)

@@ -6,16 +6,28 @@ The type of a field gives the unit (count, number, estimate with an interval, te
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, cast, dataclass_transform, get_args, get_origin
-
-from curate.core.config import Json, plain
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from curate.core.config import Json
+
 Schema = dict[str, Any]
-_NUMBERS_AND_TEXTS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_NUMBERS_AND_TEXTS = {str: "string", Path: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 @dataclass(frozen=True)
@@ -54,9 +66,9 @@ class Record:
         cls.schema_name = schema_name or re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
         dataclass(frozen=True)(cls)
 
-    def to_json(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, "Json"]:
         """Return the figures by name, those of inner records likewise."""
-        return cast("dict[str, Json]", plain(self))
+        return {entry.name: _json(getattr(self, entry.name)) for entry in fields(cast("Any", self))}
 
     def displays(self) -> dict[str, tuple[Any, Display]]:
         """Return name -> figure and its display."""
@@ -78,7 +90,7 @@ class Figure(Record):
     low: float | None = figure("lower bound of the 95 % interval", default=None)
     high: float | None = figure("upper bound", default=None)
 
-    def to_json(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, "Json"]:
         """Return value, low and high, without the further fields of a subclass."""
         return {"value": self.value, "low": self.low, "high": self.high}
 
@@ -103,8 +115,6 @@ def described(answer: Any) -> str:  # noqa: ANN401
 
 
 def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schema:
-    from typing import get_type_hints
-
     kinds = get_type_hints(record)
     properties = {}
     for entry in fields(cast("Any", record)):
@@ -132,7 +142,7 @@ def _type(kind: Any, records: dict[str, type[Record]]) -> Schema:  # noqa: ANN40
         mixed = outer is tuple and inner[1:] != (Ellipsis,)
         return {"type": "array", "items": {} if mixed else _type(inner[0], records)}
     if outer in (dict, Mapping):
-        return {"type": "object", "additionalProperties": _type(inner[1], records)}
+        return {"type": "object"} | ({} if inner[1] is Any else {"additionalProperties": _type(inner[1], records)})
     return {"type": _NUMBERS_AND_TEXTS[outer]} if outer in _NUMBERS_AND_TEXTS else {}
 
 
@@ -140,6 +150,16 @@ def _union(options: list[Schema], *, optional: bool) -> Schema:
     if optional and options[0].keys() == {"type"}:
         return {"type": [options[0]["type"], "null"]}
     return {"anyOf": [*options, {"type": "null"}] if optional else options}
+
+
+def _json(content: object) -> "Json":
+    if isinstance(content, Record):
+        return content.to_json()
+    if isinstance(content, list | tuple):
+        return [_json(entry) for entry in content]
+    if isinstance(content, Mapping):
+        return {str(key): _json(entry) for key, entry in content.items()}
+    return cast("Json", content)
 
 
 def _display(metadata: Mapping[str, Any]) -> Display:

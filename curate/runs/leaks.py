@@ -161,7 +161,7 @@ def compare(train: Split, test: Split, rule: Leaks, context: Context) -> pl.Data
     return leaks.find(train.side(encoder), test.side(encoder), rule.rule())
 
 
-def counts(leaking: pl.DataFrame) -> dict[str, Json]:
+def counts(leaking: pl.DataFrame) -> dict[str, int]:
     """Return the number of leaking queries, of leaking pairs, and of pairs that share a document but are retained."""
     document, removed = pl.col("kind") == "document", pl.col("removed")
     return {

@@ -5,7 +5,6 @@ A check is a function that takes a database connection and yields faults; all ar
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -15,6 +14,7 @@ import sqlalchemy as sa
 from curate.ask import rating
 from curate.ask.judges.llm import LlmJudge
 from curate.core.config import digest
+from curate.core.figures import Record, figure
 from curate.core.messages import Reply
 from curate.core.records import STATUSES
 from curate.core.scale import FIVE, Scale
@@ -31,13 +31,12 @@ REPLIES = 500
 """Number of calls fetched from the database at a time; small, since replies may be long."""
 
 
-@dataclass(frozen=True)
-class LedgerFault:
-    """One kind of fault: a phrase that names it, the number of affected rows, and the key of one of them."""
+class LedgerFault(Record, schema_name="row"):
+    """A row per kind of mistake in the ledger; an error if there is any."""
 
-    what: str
-    rows: int
-    example: str
+    what: str = figure("what is wrong")
+    rows: int = figure("rows with this mistake")
+    example: str = figure("key of one of them")
 
     def __str__(self) -> str:
         return f"{self.what}: {self.rows:,}, such as {self.example}"

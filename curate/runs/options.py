@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from curate.core.config import Json
 from curate.runs.command import RUN, SPENDING, Assignments, Command, option
@@ -100,7 +100,7 @@ class Plannable(Spending):
 
     plan: bool = option("Print calls, tokens and cost; send nothing.", False, group=SPENDING)
 
-    def cost_estimate(self, rows: Sequence[Mapping[str, Json]], digits: int = 4) -> Result[object]:
+    def cost_estimate(self, rows: Sequence[Mapping[str, Json]], digits: int = 4) -> Result[Any]:
         """Return rows of calls and cost, the last one their total, as the result."""
         return Result(rows, [as_table(rows, digits=digits) if rows else "nothing is left to send"])
 

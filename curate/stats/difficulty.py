@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from curate.core.figures import Figure
+from curate.core.figures import Figure, Record, figure
 from curate.stats.bootstrap import averages
 
 RANKS = (1, 10, 100)
@@ -16,40 +15,29 @@ NAMES = ("1", "2-10", "11-100", "below 100", "not found")
 """Names of all bands, easiest first."""
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Record, schema_name="query"):
     """Difficulty indicators of one query."""
 
-    query_id: str
-    length: int
-    """Length in code points."""
-    tokens: int
-    """Number of distinct tokens."""
-    positives: int
-    overlap: float | None
-    """Largest share of the query's tokens in one positive, 0 to 1; None if the query has no token."""
-    overlap_mean: float | None
-    """Mean over the positives of the share of the query's tokens in each."""
-    rank: int | None
-    """Best BM25 rank of a positive; None if none is within the search depth."""
+    query_id: str = figure("id of the query")
+    length: int = figure("characters")
+    tokens: int = figure("different words")
+    positives: int = figure("its positives")
+    overlap: float | None = figure("largest share of its words in one positive; null for a query without words")
+    overlap_mean: float | None = figure("mean of this share over its positives")
+    rank: int | None = figure("of the best positive")
 
 
-@dataclass(frozen=True)
-class QueryGroup:
-    """Mean indicators over a group of queries."""
+class QueryGroup(Record, schema_name="group"):
+    """Mean indicators over a group of queries; intervals resample queries."""
 
-    name: str
-    queries: int
-    share: float
-    """Share of all measured queries, 0 to 1."""
-    overlap: Figure
-    overlap_mean: Figure
-    length: Figure
-    """Mean length in code points; the intervals of all three means resample queries."""
-    median_rank: float | None
-    """Median of the best BM25 ranks, with missing ranks last; None if the median is missing."""
-    found: int
-    """Number of queries with a BM25 rank."""
+    name: str = figure("band of ranks, or label")
+    queries: int = figure("queries of the group")
+    share: float = figure("of all measured queries", digits=0, percent=True)
+    overlap: Figure = figure("words of the query in its closest positive")
+    overlap_mean: Figure = figure("the same in all its positives")
+    length: Figure = figure("characters", digits=1)
+    median_rank: float | None = figure("of the best positive; null if it is in no ranking of most queries")
+    found: int = figure("queries with a positive in the ranking")
 
 
 def overlap(query: frozenset[str], passage: frozenset[str]) -> float | None:

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path, PurePath
 from typing import IO, Any, Generic, TypeVar
 
 from curate.core.errors import ConfigError
+from curate.core.figures import Record
 from curate.view import output_mode
 
 PACKAGE = "curate-ir"
@@ -135,8 +136,8 @@ def codes() -> dict[str, str]:
 
 def plain(content: object) -> Any:  # noqa: ANN401 - any JSON value
     """Return a value in JSON's types: NaN and infinity as None; paths, dates and keys of mappings as text."""
-    if is_dataclass(content) and not isinstance(content, type):
-        content = vars(content)
+    if isinstance(content, Record):
+        content = content.to_json()
     if isinstance(content, Mapping):
         return {str(key): plain(entry) for key, entry in content.items()}
     if isinstance(content, list | tuple):

@@ -15,10 +15,9 @@ class RecordWords(Formatter):
     """The words of a command in a language: key -> template, or heading of a column -> its field or template."""
 
     def __init__(self, name: str, language: str = "en", *, empty: str = "-") -> None:
-        """Read `commands/NAME.yaml`; `empty` is what a missing number or text is shown as."""
-        self.words: Mapping[str, Any] = {
-            **resources.words("view/record_words.yaml", language), **resources.words(f"commands/{name}.yaml", language)
-        }  # fmt: skip
+        """Read `commands/NAME.words.yaml`; `empty` is what a missing number or text is shown as."""
+        shared = resources.words("view/record_words.yaml", language)
+        self.words: Mapping[str, Any] = shared | resources.words(f"commands/{name}.words.yaml", language)
         self.empty = empty
 
     def __call__(self, key: str, *records: Record, **named: object) -> str:
@@ -29,8 +28,9 @@ class RecordWords(Formatter):
         """Return a row of the table `key`: heading -> text."""
         displays = _displays(records, named)
         return {
-            self.vformat(heading, (), displays): self.vformat(cell if "{" in cell else f"{{{cell}}}", (), displays)
-            for heading, cell in self.words[key].items()
+            self.vformat(heading, (), displays): self.vformat(cell, (), displays)
+            for heading, template in self.words[key].items()
+            for cell in [f"{{{template}}}" if template and "{" not in template else template]
         }
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:  # noqa: ANN401, ARG002
@@ -38,7 +38,9 @@ class RecordWords(Formatter):
         name, *inner = field_name.split(".")
         content, display = kwargs[name]
         for part in inner:
-            content, display = content.displays()[part]
+            inner_content, inner_display = content.displays()[part]
+            # the value and the bounds of an estimate are shown like the estimate
+            content, display = inner_content, display if isinstance(content, Figure) else inner_display
         return (content, display), name
 
     def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401

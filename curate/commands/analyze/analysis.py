@@ -1,16 +1,18 @@
 """Analyze a finished run: label-free difficulty of queries, and a model's labels of sampled pairs."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 import polars as pl
 
 from curate.ask import build
 from curate.ask.panel import AskedModel, Panel, packaged_question
 from curate.ask.task import LLMTask
-from curate.core.config import Json, plain, text_digest
+from curate.core.config import Json, text_digest
 from curate.core.errors import ConfigError
+from curate.core.figures import Record, figure
 from curate.core.messages import Reply, Request
 from curate.core.records import Query
 from curate.core.sampling import shuffled
@@ -20,13 +22,13 @@ from curate.llm.questions import STATUSES, Question, Said
 from curate.llm.recorded_votes import Missing
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import JudgeConfig, PoolConfig
-from curate.pipeline.facts import MADE_FROM, heuristic, label_stage, made_from
+from curate.pipeline.facts import heuristic, label_stage, made_from
 from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import IdMapping, ranked
 from curate.retrieval.retrievers.bm25 import Bm25, Config, cutter
 from curate.runs.runner import Run
 from curate.stats import difficulty, sample_estimates
-from curate.stats.difficulty import Measured
+from curate.stats.difficulty import Measured, QueryGroup
 from curate.system.files import write_json
 from curate.system.run_lock import locked
 
@@ -103,21 +105,16 @@ COMPUTED = "computed"
 """Name of the retriever if no pooled one is a BM25."""
 
 
-@dataclass(frozen=True)
-class Counted:
-    """Measures of queries with a positive, in table order, and the BM25 used."""
+class UsedBm25(Record, schema_name="bm25"):
+    """The BM25 whose ranks are counted."""
 
-    queries: list[Measured]
-    bm25: str
-    """Name of a pooled retriever, or `COMPUTED`."""
-    tokens: str
-    """Tokens of that BM25: `words` or `bigrams`."""
-    depth: int
-    """Most documents ranked per query."""
+    retriever: str = figure("name in the pool, or `computed`")
+    tokens: str = figure("words or bigrams")
+    depth: int = figure("documents ranked per query, at most")
 
 
-def count_label_free(context: Context, pool: PoolConfig, qrels: pl.DataFrame) -> Counted:
-    """Measure every query with a positive, with BM25 ranks from the pool, or computed if it has none."""
+def count_label_free(context: Context, pool: PoolConfig, qrels: pl.DataFrame) -> tuple[list[Measured], UsedBm25]:
+    """Measure every query with a positive, in table order; BM25 ranks are from the pool, or computed if it has none."""
     corpus = context.corpus
     name, config = _bm25(context, pool)
     cut = cutter(config.tokens, build.kit(context).cache)
@@ -144,7 +141,7 @@ def count_label_free(context: Context, pool: PoolConfig, qrels: pl.DataFrame) ->
         )
         for query in queries
     ]
-    return Counted(measured, name, config.tokens, pool.depth)
+    return measured, UsedBm25(name, config.tokens, pool.depth)
 
 
 def _bm25(context: Context, pool: PoolConfig) -> tuple[str, Config]:
@@ -172,6 +169,54 @@ class AnalysisOptions:
     """Most contested pairs, and most queries, drawn."""
 
 
+class LabelShare(Record, schema_name="label"):
+    """Share of a label among the labelled, with Wilson's interval."""
+
+    label: str = figure("label of the question")
+    count: int = figure("items that were given it")
+    value: float | None = figure("share of the labelled")
+    low: float | None = figure("lower bound of the 95 % interval")
+    high: float | None = figure("upper bound")
+
+
+class SampledLabel(Record, schema_name="row"):
+    """A model's answer about one item."""
+
+    query_id: str = figure("id of the query")
+    doc_id: str | None = figure("id of the document")
+    status: Literal["labelled", "refused", "unparsed", "failed"] = figure("what came of the question")
+    label: str | None = figure("label, if it is labelled")
+    reason: str | None = figure("the model's own words")
+
+
+class QuestionFigures(Record, schema_name="question"):
+    """A model's answers to one question."""
+
+    model: str = figure("model that was asked")
+    prompt: str = figure("name and digest of the question")
+    population: int = figure("items that the sample was drawn from")
+    drawn: int = figure("items of the sample")
+    statuses: Mapping[str, int] = figure("status -> items")
+    shares: tuple[LabelShare, ...] = figure("a row per label")
+    groups: tuple[QueryGroup, ...] = figure("queries by label; empty for reasons")
+    rows: tuple[SampledLabel, ...] = figure("what was drawn")
+
+
+class AnalysisFigures(Record, schema_name="figures"):
+    """Why judges disagree and how hard queries are, or the plan (--plan)."""
+
+    made_from: str | None = figure(
+        "identifies the tables that it saw, so that the figures are not shown as those of others"
+    )
+    labels: str = figure("stage whose labels count")
+    heuristic: bool = figure("whether heuristics alone judged")
+    bm25: UsedBm25 = figure("BM25 whose ranks are counted")
+    all: QueryGroup | None = figure("null if no query has a positive")
+    by_bm25_rank: tuple[QueryGroup, ...] = figure("queries by the best rank of a positive")
+    queries: tuple[Measured, ...] = figure("a row per query with a positive")
+    questions: Mapping[str, QuestionFigures] = figure("reasons and difficulty; empty without --model")
+
+
 def planned(run: Run, order: AnalysisOptions) -> list[dict[str, Json]]:
     """Return a row per question with unasked pairs: calls, tokens and most cost; nothing is sent."""
     context = run.beside("resolve")
@@ -183,40 +228,32 @@ def planned(run: Run, order: AnalysisOptions) -> list[dict[str, Json]]:
         return Panel(ledger, context, [model]).planned(lambda panel: ask_inquiries(inquiries, panel))
 
 
-def analyze(run: Run, order: AnalysisOptions) -> dict[str, Json]:
+def analyze(run: Run, order: AnalysisOptions) -> AnalysisFigures:
     """Ask unanswered questions, write all figures to `checks/analyze.json`, and return them."""
     context = run.beside("resolve")
     model = None if order.model is None else _model(context, order.model)
     with locked(run.folder):  # so that two processes do not pay for the same sample
-        stage = label_stage(run.folder)
+        stage, seed = label_stage(run.folder), context.seed
         qrels = context.read(stage, "qrels")
-        counted = count_label_free(context, cast("PoolConfig", run.pipeline.sections["pool"]), qrels)
-        result: dict[str, Json] = {
-            MADE_FROM: made_from(context, "consensus", stage),
-            "labels": stage,
-            "heuristic": heuristic(context),
-            **_label_free(counted, context.seed),
-            "questions": {} if model is None else _question_figures(run, context, order, model, counted),
-        }
+        queries, bm25 = count_label_free(context, cast("PoolConfig", run.pipeline.sections["pool"]), qrels)
+        figures = AnalysisFigures(
+            made_from=made_from(context, "consensus", stage),
+            labels=stage,
+            heuristic=heuristic(context),
+            bm25=bm25,
+            all=difficulty.group("all", queries, len(queries), seed) if queries else None,
+            by_bm25_rank=tuple(difficulty.by_rank(queries, seed)),
+            queries=tuple(queries),
+            questions={} if model is None else _question_figures(run, context, order, model, queries),
+        )
         context.out.mkdir(exist_ok=True)
-        write_json(context.out / "analyze.json", result)
-    return result
-
-
-def _label_free(counted: Counted, seed: int) -> dict[str, Json]:
-    queries = counted.queries
-    overall = difficulty.group("all", queries, len(queries), seed) if queries else None
-    return {
-        "bm25": {"retriever": counted.bm25, "tokens": counted.tokens, "depth": counted.depth},
-        "all": plain(overall),
-        "by_bm25_rank": [plain(group) for group in difficulty.by_rank(queries, seed)],
-        "queries": [plain(query) for query in queries],
-    }
+        write_json(context.out / "analyze.json", figures.to_json())
+    return figures
 
 
 def _question_figures(
-    run: Run, context: Context, order: AnalysisOptions, model: AskedModel, counted: Counted
-) -> dict[str, Json]:
+    run: Run, context: Context, order: AnalysisOptions, model: AskedModel, queries: Sequence[Measured]
+) -> dict[str, QuestionFigures]:
     inquiries = _inquiries(run, context, order)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         config = cast("JudgeConfig", run.pipeline.sections["judge"])
@@ -224,7 +261,7 @@ def _question_figures(
         replies = panel.permitted("analyzing", lambda panel: ask_inquiries(inquiries, panel))
         names = (REASONS, DIFFICULTY)
         return {
-            name: _label_figures(model, inquiry, inquiry_replies, counted if name == DIFFICULTY else None, context.seed)
+            name: _label_figures(model, inquiry, inquiry_replies, queries if name == DIFFICULTY else (), context.seed)
             for name, inquiry, inquiry_replies in zip(names, inquiries, replies, strict=True)
         }
 
@@ -234,41 +271,33 @@ def _model(context: Context, name: str) -> AskedModel:
 
 
 def _label_figures(
-    model: AskedModel, inquiry: Inquiry, replies: Sequence[tuple[SampledPair, Said]], counted: Counted | None, seed: int
-) -> dict[str, Json]:
-    """Return shares of labels among labelled pairs, with Wilson intervals, and counts by status."""
-    given_labels = [reply.label for _, reply in replies if reply.label]
-    groups = {pair.query_id: reply.label for pair, reply in replies if reply.label}
+    model: AskedModel,
+    inquiry: Inquiry,
+    replies: Sequence[tuple[SampledPair, Said]],
+    queries: Sequence[Measured],
+    seed: int,
+) -> QuestionFigures:
+    """Return shares of labels among labelled pairs, counts by status, and groups of `queries` by label."""
+    label_by_query = {pair.query_id: reply.label for pair, reply in replies if reply.label}
+    counts = Counter(reply.label for _, reply in replies if reply.label)
     labels = list(inquiry.question.labels)
-    return {
-        "model": model.name,
-        "prompt": f"{inquiry.question.name} ({inquiry.question.digest[:12]})",
-        "population": inquiry.population,
-        "drawn": len(replies),
-        "statuses": {name: sum(reply.status == name for _, reply in replies) for name in STATUSES},
-        "shares": [
-            {"label": label, "count": given_labels.count(label), **_share(given_labels.count(label), len(given_labels))}
-            for label in labels
-        ],
-        "groups": []
-        if counted is None
-        else [plain(group) for group in difficulty.grouped(counted.queries, groups, labels, seed)],
-        "rows": [
-            {
-                "query_id": pair.query_id,
-                "doc_id": pair.doc_id,
-                "status": reply.status,
-                "label": reply.label,
-                "reason": reply.reason,
-            }
-            for pair, reply in replies
-        ],
-    }
+    return QuestionFigures(
+        model=model.name,
+        prompt=f"{inquiry.question.name} ({inquiry.question.digest[:12]})",
+        population=inquiry.population,
+        drawn=len(replies),
+        statuses={name: sum(reply.status == name for _, reply in replies) for name in STATUSES},
+        shares=tuple(_share(label, counts[label], counts.total()) for label in labels),
+        groups=tuple(difficulty.grouped(queries, label_by_query, labels, seed)),
+        rows=tuple(
+            SampledLabel(pair.query_id, pair.doc_id, reply.status, reply.label, reply.reason) for pair, reply in replies
+        ),
+    )
 
 
-def _share(hits: int, labelled: int) -> Mapping[str, Json]:
-    interval = sample_estimates.wilson(hits, labelled)
-    return dict.fromkeys(("value", "low", "high")) if interval is None else interval.bounds(4)
+def _share(label: str, count: int, labelled: int) -> LabelShare:
+    interval = sample_estimates.wilson(count, labelled)
+    return LabelShare(label, count, *(interval.bounds(4).values() if interval else (None, None, None)))
 
 
 def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inquiry, Inquiry]:

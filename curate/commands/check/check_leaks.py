@@ -1,8 +1,8 @@
 """`curate check leaks`: overlap of a training set with a test set."""
 
 from pathlib import Path
-from typing import Any
 
+from curate.commands.check.leaks import LeaksFigures, check
 from curate.core.errors import CheckFailed
 from curate.runs.command import Assignments, Command, argument, option
 from curate.view.answers import Result
@@ -29,17 +29,16 @@ class CheckLeaksCommand(Command):
         "Change a setting; may be repeated.", (), flag="--set", complete="settings", metavar="SECTION.KEY=VALUE"
     )
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[LeaksFigures]:
         """Return counts of leaks, and the nearest pairs of queries."""
-        from curate.commands.check.leaks import check
-
         changes = [*self.assignments(), *self.settings]
-        figures: dict[str, Any] = check(self.train, self.test, changes, self.out, self.progress)
+        figures = check(self.train, self.test, changes, self.out, self.progress)
         lines = [
-            f"{figures['train_queries']:,} training queries, {figures['test_queries']:,} test queries",
-            leaking(figures),
+            f"{figures.train_queries:,} training queries, {figures.test_queries:,} test queries",
+            leaking(figures.to_json()),
         ]
-        lines += [as_table(figures["nearest"], digits=3)] if figures["nearest"] else []
-        leaks = figures["leaking_queries"] or figures["leaking_pairs"]
+        lines += [as_table([leak.to_json() for leak in figures.nearest], digits=3)] if figures.nearest else []
         message = f"{self.train} leaks into {self.test}; `curate train-set` removes such queries and pairs"
-        return Result(figures, lines, failed=CheckFailed(message) if leaks else None)
+        return Result(
+            figures, lines, failed=CheckFailed(message) if figures.leaking_queries or figures.leaking_pairs else None
+        )

@@ -44,7 +44,7 @@ class CheckPoolCommand(OnRun):
 
 
 def _text(figures: PoolFigures, run: Path) -> Iterator[str]:
-    say = RecordWords("check/pool.words")
+    say = RecordWords("check/pool")
     yield say("head", figures)
     yield from too_few(figures.queries)
     if figures.heuristic:

@@ -5,16 +5,15 @@ read them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from curate.ask import seating
 from curate.ask.panel_run import LEAST as SAMPLED
-from curate.commands.check.circularity import LEAST, SelfFavour, self_favour
-from curate.core.config import Json
+from curate.commands.check.circularity import SelfFavour, self_favour
 from curate.core.errors import ConfigError
+from curate.core.figures import Record, figure
 from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
 from curate.panel import cascade, voting
@@ -26,6 +25,7 @@ from curate.pipeline.stage import Context
 from curate.runs.runner import Run
 from curate.system.files import read_json, write_json
 from curate.system.run_lock import enough_space, locked
+from curate.view.record_words import RecordWords
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,25 @@ class CircularityOptions:
         return list(dict.fromkeys([*([self.fourth] if self.fourth else []), *self.others]))
 
 
-def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
+class Circularity(Record):
+    """What each judge of a run gains by judging itself, from its own grades as a ranking."""
+
+    made_from: str = figure("identifies the grades and the rule, so that the figures are not shown beside other labels")
+    policy: str = figure("rule that makes labels of grades")
+    heuristic: bool = figure("whether heuristics alone judged")
+    fourth: str | None = figure("judge that takes each judge's place; null where that one is left out")
+    others: tuple[str, ...] = figure(
+        "judges of neither panel, whose mean change is subtracted; if empty the panel's others"
+    )
+    pairs: int = figure("that count")
+    pool: int = figure("pairs of the pool")
+    graded: Mapping[str, int] = figure("judge -> pairs of those that it graded")
+    judges: tuple[SelfFavour, ...] = figure("a row per judge that is scored")
+    not_scored: tuple[str, ...] = figure("judges that no query can be scored for")
+    warnings: tuple[str, ...] = figure("what to keep in mind", default=())
+
+
+def check(run: Run, asked: CircularityOptions | None = None) -> Circularity:
     """Return the self-preference of every judge of a run's panel, and write it to `checks/circular.json`.
 
     After a cascade only the sampled pairs count, which every judge graded; with `fourth`, only pairs that it graded.
@@ -59,21 +77,21 @@ def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
         rows = self_favour(ratings, panel, context.policy, context.scale, context.seed, options.fourth)
         family_by_judge = families(identities, context.definitions.get("judges", {}))
         graded = ratings.drop_nulls("grade").group_by("judge").len().sort("judge")
-        figures: dict[str, Json] = {
-            "made_from": facts.circularity_made_from(context.folder("judge"), context.policy),
-            "policy": voting.name_of(context.policy),
-            "heuristic": heuristic(context),
-            "fourth": options.fourth,
-            "others": list(options.others),
-            "pairs": ratings.select(PAIR).n_unique(),
-            "pool": pairs,
-            "graded": dict(graded.iter_rows()),
-            "judges": [_rounded_row(row, family_by_judge) for row in rows],
-            "not_scored": [name for name in panel if name not in {row.judge for row in rows}],
-        }
-        figures["warnings"] = list(_warnings(figures))
+        figures = Circularity(
+            made_from=facts.circularity_made_from(context.folder("judge"), context.policy),
+            policy=voting.name_of(context.policy),
+            heuristic=heuristic(context),
+            fourth=options.fourth,
+            others=tuple(options.others),
+            pairs=ratings.select(PAIR).n_unique(),
+            pool=pairs,
+            graded=dict(graded.iter_rows()),
+            judges=tuple(replace(row, family=family_by_judge[row.judge]) for row in rows),
+            not_scored=tuple(name for name in panel if name not in {row.judge for row in rows}),
+        )
+        figures = replace(figures, warnings=tuple(_warnings(figures)))
         (run.folder / facts.PLACE).parent.mkdir(exist_ok=True)
-        write_json(run.folder / facts.PLACE, figures)
+        write_json(run.folder / facts.PLACE, figures.to_json())
     return figures
 
 
@@ -124,40 +142,11 @@ def _recorded(config: JudgeConfig, context: Context, names: Sequence[str]) -> It
             yield rows
 
 
-def _rounded_row(row: SelfFavour, family_by_judge: Mapping[str, str | None]) -> Json:
-    """Return a judge's figures with its family for JSON, rounded so that floating-point noise changes no output."""
-    plain: dict[str, Any] = asdict(row) | {"family": family_by_judge[row.judge]}
-    plain["effect"] = {name: _rounded(number) for name, number in plain["effect"].items()}
-    return {name: _rounded(figure) for name, figure in plain.items()}
-
-
-def _rounded(figure: Any) -> Json:  # noqa: ANN401 - figures of any kind
-    return round(figure, 6) if isinstance(figure, float) else cast("Json", figure)
-
-
-def _warnings(figures: Mapping[str, Any]) -> Iterator[str]:
-    for judge in figures["judges"]:
-        if judge["warned"]:
-            effect = judge["effect"]
-            yield (
-                f"{judge['judge']} gains {effect['value']:.3f} nDCG@10 ({effect['low']:.3f} to {effect['high']:.3f}) "
-                "by judging itself: scores of it, and of models that share its base, are too high on these labels"
-            )
-    for name in figures["not_scored"]:
-        yield f"{name}: no query has a relevant document with it and without it, so its circularity is not known"
-    if figures["pairs"] < figures["pool"]:
-        yield f"{figures['pairs']:,} of the {figures['pool']:,} pairs of the pool count: those that all were to grade"
-    if not figures["fourth"]:
-        yield (
-            "each judge was left out and not replaced, so an effect stays hidden where the others are stricter in the "
-            "same places; --fourth NAME puts another judge in its place"
-        )
-
-
-def means() -> str:
-    """Return the printed sentences that explain the effect and its interval."""
-    return (
-        "effect: nDCG@10 of the ranking by a judge's own grades under its panel, less that without it, less the mean "
-        "change of the rankings of others; 95 % intervals resample queries. Descriptive: no test, and no warning "
-        f"(lower bound above 0 by Holm over the judges, effect from {LEAST:g}) is no proof of its absence"
-    )
+def _warnings(figures: Circularity) -> Iterator[str]:
+    say = RecordWords("check/circular")
+    yield from (say("warned", judge) for judge in figures.judges if judge.warned)
+    yield from (say("not_scored", judge=judge) for judge in figures.not_scored)
+    if figures.pairs < figures.pool:
+        yield say("sampled", figures)
+    if not figures.fourth:
+        yield say("not_replaced")

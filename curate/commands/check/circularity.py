@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 
 from curate.core.errors import ConfigError
-from curate.core.figures import Figure
+from curate.core.figures import Figure, Record, figure
 from curate.core.scale import Scale
 from curate.panel import voting
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import PAIR, Policy
-from curate.stats.bootstrap import averages, divided, resamples
+from curate.stats.bootstrap import DIGITS, averages, divided, resamples
 from curate.stats.significance import holm
 from curate.stats.tally import Floats
 
@@ -34,25 +34,18 @@ CHANCE = 0.025
 DRAWS = 2_000
 
 
-@dataclass(frozen=True)
-class SelfFavour:
+class SelfFavour(Record, schema_name="favour"):
     """Self-preference of one judge."""
 
-    judge: str
-    replaced_by: str | None
-    """Judge that takes its place on the reference panel; None if the judge is left out."""
-    queries: int
-    """Number of queries with a relevant document under both panels; the scores are means over them."""
-    within: float
-    """nDCG@10 of the judge's ranking with labels of the panel."""
-    without: float
-    """nDCG@10 of the same ranking with labels of the reference panel."""
-    effect: Figure
-    """`within` - `without`, less the mean of this difference over the control rankings."""
-    ranks: int
-    """Positions gained among the rankings of all judges, from the reference panel to the panel."""
-    warned: bool
-    """Whether the effect is at least `LEAST`, with a Holm-adjusted p of at most `CHANCE`."""
+    judge: str = figure("name of the judge")
+    replaced_by: str | None = figure("judge that takes its place; null where it is left out")
+    queries: int = figure("with a relevant document under both panels")
+    within: float = figure("nDCG@10 of its own ranking, under its panel")
+    without: float = figure("the same under the other panel")
+    effect: Figure = figure("the change less the mean change of the others")
+    ranks: int = figure("places by which it stands higher under its own panel")
+    warned: bool = figure("lower bound above 0 by Holm over the judges, and an effect from 0.05")
+    family: str | None = figure("family of its model", default=None)
 
 
 def self_favour(
@@ -159,8 +152,8 @@ def _self_favour(
         judge=judge,
         replaced_by=replaced_by,
         queries=int(is_scored.sum()),
-        within=float(means[0][column]),
-        without=float(means[1][column]),
+        within=round(float(means[0][column]), DIGITS),
+        without=round(float(means[1][column]), DIGITS),
         effect=averages([effect], seed)[0],
         ranks=positions[1] - positions[0],
         warned=False,

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from curate.commands.diff.versions import LabelVersion
-from curate.core.config import Json
-from curate.core.figures import Figure
+from curate.core.figures import Figure, Record, figure
 from curate.panel.voting import ACCEPTED, EXPERTS, PAIR, SETTLED
 from curate.pipeline.folder import is_run
 from curate.runs import rankings as coverage
@@ -24,7 +23,17 @@ Rows = Mapping[tuple[str, str], Counter[str]]
 """(Task type, table) -> row as text -> number of occurrences."""
 
 
-def compared(before: Path, after: Path) -> list[dict[str, Json]]:
+class KindTable(Record):
+    """An exported table of a task type with labels of its own that differs."""
+
+    kind: str = figure("such as sts or classification")
+    table: str = figure("configuration and split")
+    both: int = figure("equal rows")
+    before_only: int = figure("rows of the first version alone")
+    after_only: int = figure("rows of the second version alone")
+
+
+def compared(before: Path, after: Path) -> list[KindTable]:
     """Return one row per differing table of the two exports: numbers of common rows, and of rows of one version only.
 
     Tables are those of other task types. Empty unless both versions have an export in mteb's format, the only one with
@@ -36,13 +45,7 @@ def compared(before: Path, after: Path) -> list[dict[str, Json]]:
     none: Counter[str] = Counter()
     rows_by_table = {key: (old_rows.get(key, none), new_rows.get(key, none)) for key in sorted({*old_rows, *new_rows})}
     return [
-        {
-            "kind": kind,
-            "table": table,
-            "both": (left & right).total(),
-            "before_only": (left - right).total(),
-            "after_only": (right - left).total(),
-        }
+        KindTable(kind, table, (left & right).total(), (left - right).total(), (right - left).total())
         for (kind, table), (left, right) in rows_by_table.items()
         if left != right
     ]
@@ -67,7 +70,36 @@ TIE = 9
 """Decimal places to which mean scores are rounded before ranking, so that rounding errors do not break ties."""
 
 
-def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed: int) -> dict[str, Json] | None:
+class SystemChange(Record, schema_name="system"):
+    """Scores and ranks of a system with both versions' labels."""
+
+    system: str = figure("name of the system")
+    ranking: str = figure("same, differs, before only or after only")
+    ndcg_before: Figure = figure(
+        "nDCG@10 over the queries with a relevant document in both, likewise ndcg_after", digits=4
+    )
+    ndcg_after: Figure = figure("with the labels of the second version", digits=4)
+    change: Figure = figure("ndcg_after minus ndcg_before", digits=4)
+    rank_before: int | None = figure("1 for the best")
+    rank_after: int | None = figure("1 for the best")
+    own_before: float | None = figure(
+        "nDCG@10 over all queries with a relevant document in that version, likewise own_after"
+    )
+    own_after: float | None = figure("with the labels of the second version")
+    holes_before: int = figure("documents of its top ten that nobody judged, likewise holes_after")
+    holes_after: int = figure("in the second version")
+
+
+class LabelEffects(Record, schema_name="effects"):
+    """What changed labels do to systems."""
+
+    queries: Mapping[str, Any] = figure("queries with a relevant document: both, before, after")
+    systems: tuple[SystemChange, ...] = figure("best first, by the second version")
+    tau: Figure = figure("Kendall's tau-b of the two orders")
+    tau_ap: float | None = figure("tau_AP of the second order against the first, null where tau-b is not defined")
+
+
+def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed: int) -> LabelEffects | None:
     """Return the systems' scores and ranks with both versions' labels, and rank correlation; None without systems.
 
     Systems are the retrievers of both pools and those of run files (`files`, a table `rankings`). `ndcg_before`,
@@ -89,39 +121,37 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
     figures = coverage.compared(*scores, seed) if both else [Figure(None)] * (3 * len(names) + 1)
     count = len(names)
     ranks = [
-        _ranks([figure.value for figure in figures_of_side])
-        for figures_of_side in (figures[:count], figures[count : 2 * count])
+        _ranks([score.value for score in scores_of_side])
+        for scores_of_side in (figures[:count], figures[count : 2 * count])
     ]
     judged = [set(version.verdicts.select(PAIR).iter_rows()) for version in (before, after)]
-    rows: list[Json] = [
-        {
-            "system": name,
-            "ranking": _presence(name, sides),
-            "ndcg_before": figures[index].to_json(),
-            "ndcg_after": figures[count + index].to_json(),
-            "change": figures[2 * count + index].to_json(),
-            "rank_before": ranks[0][index],
-            "rank_after": ranks[1][index],
-            "own_before": _mean(old_lists[name], labels[0]),
-            "own_after": _mean(new_lists[name], labels[1]),
-            "holes_before": _holes(old_lists[name], before.queries, judged[0]),
-            "holes_after": _holes(new_lists[name], after.queries, judged[1]),
-        }
+    rows = [
+        SystemChange(
+            system=name,
+            ranking=_presence(name, sides),
+            ndcg_before=figures[index],
+            ndcg_after=figures[count + index],
+            change=figures[2 * count + index],
+            rank_before=ranks[0][index],
+            rank_after=ranks[1][index],
+            own_before=_mean(old_lists[name], labels[0]),
+            own_after=_mean(new_lists[name], labels[1]),
+            holes_before=_holes(old_lists[name], before.queries, judged[0]),
+            holes_after=_holes(new_lists[name], after.queries, judged[1]),
+        )
         for index, name in enumerate(names)
     ]
-    rows.sort(key=lambda row: (row["rank_after"] is None, row["rank_after"], row["system"]))  # type: ignore[index, call-overload]
-    counted = {"both": len(both), "before": len(labels[0]), "after": len(labels[1])}
     means = [
-        {name: figure.value for name, figure in zip(names, figures_of_side, strict=True) if figure.value is not None}
-        for figures_of_side in (figures[:count], figures[count : 2 * count])
+        {name: score.value for name, score in zip(names, scores_of_side, strict=True) if score.value is not None}
+        for scores_of_side in (figures[:count], figures[count : 2 * count])
     ]
-    ap_correlation = None if figures[-1].value is None else tau_ap(*means)
-    return {
-        "queries": {**counted},
-        "systems": rows,
-        "tau": figures[-1].to_json(),
-        "tau_ap": None if ap_correlation is None else round(ap_correlation, DIGITS),
-    }
+    tau, ap_correlation = figures[-1], tau_ap(*means) if figures[-1].value is not None else None
+    return LabelEffects(
+        queries={"both": len(both), "before": len(labels[0]), "after": len(labels[1])},
+        systems=tuple(sorted(rows, key=lambda row: (row.rank_after is None, row.rank_after or 0, row.system))),
+        tau=tau,
+        tau_ap=None if ap_correlation is None else round(ap_correlation, DIGITS),
+    )
 
 
 def _presence(name: str, sides: Sequence[Mapping[str, object]]) -> str:

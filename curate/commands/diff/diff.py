@@ -4,17 +4,18 @@ Nothing is sent, and neither version is modified.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from curate.commands.diff import changes
-from curate.commands.diff import changes as differing
+from curate.commands.diff.changes import KindTable, LabelEffects
 from curate.commands.diff.versions import LabelVersion, load_both
-from curate.core.config import Json
 from curate.core.errors import ConfigError, UserError
+from curate.core.figures import Record, figure
 from curate.core.records import TABLES
 from curate.panel.voting import PAIR
 from curate.runs import rankings as run_files
@@ -30,7 +31,76 @@ class DiffOptions:
     split: str | None = None
 
 
-def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[dict[str, Json], pl.DataFrame]:
+class JudgedPairs(Record, schema_name="pairs"):
+    """Numbers of judged pairs."""
+
+    both: int = figure("pairs that both versions judged")
+    before_only: int = figure("pairs that the first version alone judged")
+    after_only: int = figure("pairs that the second version alone judged")
+    verdicts_before: Mapping[str, Any] = figure("verdict -> pairs")
+    verdicts_after: Mapping[str, Any] = figure("verdict -> pairs")
+
+
+class LabelMove(Record, schema_name="move"):
+    """Pairs that went from one verdict to another."""
+
+    before: str | None = figure("verdict, null for a pair that was not judged; likewise after")
+    after: str | None = figure("verdict of the second version")
+    pairs: int = figure("pairs of this change")
+    relevant_won: int = figure("pairs that became relevant")
+    relevant_lost: int = figure("pairs that ceased to be")
+
+
+class ChangeReason(Record, schema_name="reason"):
+    """Pairs whose verdict changed for one reason."""
+
+    reason: str = figure("why the verdict differs")
+    pairs: int = figure("pairs of this reason")
+    relevant_won: int = figure("pairs that became relevant")
+    relevant_lost: int = figure("pairs that ceased to be")
+
+
+class GainMove(Record):
+    """Pairs that went from one gain to another."""
+
+    gain_before: int | None = figure("null for a pair that was not judged, likewise gain_after")
+    gain_after: int | None = figure("gain in the second version")
+    pairs: int = figure("pairs of this change")
+
+
+class GainReason(Record):
+    """Pairs whose gain changed for one reason."""
+
+    reason: str = figure("why the gain differs")
+    pairs: int = figure("pairs of this reason")
+
+
+class GainChanges(Record, schema_name="gains"):
+    """Changes of graded labels."""
+
+    changed: int = figure("pairs whose gain differs, or that one version alone judged")
+    moves: tuple[GainMove, ...] = figure("by old and new gain")
+    reasons: tuple[GainReason, ...] = figure("by reason")
+
+
+class DiffFigures(Record, schema_name="diff"):
+    """Labels that differ between two versions of a benchmark, why, and what that does to systems."""
+
+    before: str = figure("the first folder")
+    after: str = figure("the second folder")
+    pairs: JudgedPairs = figure("judged pairs of the versions")
+    texts: Mapping[str, Any] = figure("queries and documents -> before_only, after_only, text_differs: ids")
+    changed: int = figure("pairs whose verdict differs, or that one version alone judged")
+    moves: tuple[LabelMove, ...] = figure("by old and new verdict")
+    reasons: tuple[ChangeReason, ...] = figure("by reason")
+    gains: GainChanges | None = figure("null unless both versions have graded labels")
+    kinds: tuple[KindTable, ...] = figure("exported tables of kinds with labels of their own that differ")
+    other_votes: int = figure("pairs of one verdict with other grades of the judges")
+    effects: LabelEffects | None = figure("null where no ranking is at hand")
+    file: str | None = figure("the table of changed labels", default=None)
+
+
+def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[DiffFigures, pl.DataFrame]:
     """Return figures on the difference of two versions, and the table of changed labels (`changes.COLUMNS`).
 
     Intervals resample queries with the seed of the first version that has one. UserError for a folder that is not a
@@ -38,61 +108,55 @@ def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[d
     run.
     """
     old, new = load_both(before, after)
-    table = differing.changes(old, new)
+    table = changes.changes(old, new)
     changed = table.filter(pl.col("before").ne_missing(pl.col("after")))
     graded = old.graded is not None and new.graded is not None
     seed = next(version.seed for version in (new, old) if version.seed is not None)
-    figures: dict[str, Json] = {
-        "before": str(before),
-        "after": str(after),
-        "pairs": _pairs(old, new),
-        "texts": {
-            name: {change: [*ids] for change, ids in ids_by_change.items()}
-            for name, ids_by_change in differing.altered(old, new).items()
-        },
-        "changed": len(changed),
-        "moves": _counted(changed, ["before", "after"]),
-        "reasons": _counted(changed, ["reason"]),
-        "gains": _gains(table) if graded else None,
-        "kinds": [*changes.compared(before, after)],
-        "other_votes": differing.other_votes(old, new),
-        "effects": changes.effects(old, new, _files(old, new, asked or DiffOptions()), seed),
-    }
+    won = (pl.col("after") == "relevant") & pl.col("before").ne_missing("relevant")
+    lost = (pl.col("before") == "relevant") & pl.col("after").ne_missing("relevant")
+    relevance = {"relevant_won": won.fill_null(value=False).sum(), "relevant_lost": lost.fill_null(value=False).sum()}
+    figures = DiffFigures(
+        before=str(before),
+        after=str(after),
+        pairs=_pairs(old, new),
+        texts=changes.altered(old, new),
+        changed=len(changed),
+        moves=tuple(LabelMove(*row) for row in _counted(changed, "before", "after", **relevance)),
+        reasons=tuple(ChangeReason(*row) for row in _counted(changed, "reason", **relevance)),
+        gains=_gains(table) if graded else None,
+        kinds=tuple(changes.compared(before, after)),
+        other_votes=changes.other_votes(old, new),
+        effects=changes.effects(old, new, _files(old, new, asked or DiffOptions()), seed),
+    )
     return figures, table
 
 
-def _pairs(old: LabelVersion, new: LabelVersion) -> dict[str, Json]:
+def _pairs(old: LabelVersion, new: LabelVersion) -> JudgedPairs:
     """Return the numbers of pairs judged in both versions and in one only, and of pairs by verdict."""
     sides = [version.verdicts.select(PAIR) for version in (old, new)]
-    return {
-        "both": len(sides[0].join(sides[1], on=PAIR, how="semi")),
-        "before_only": len(sides[0].join(sides[1], on=PAIR, how="anti")),
-        "after_only": len(sides[1].join(sides[0], on=PAIR, how="anti")),
-        "verdicts_before": dict(sorted(Counter(old.verdicts["verdict"]).items())),
-        "verdicts_after": dict(sorted(Counter(new.verdicts["verdict"]).items())),
-    }
-
-
-def _counted(table: pl.DataFrame, by: list[str]) -> list[Json]:
-    """Return one row per value of `by`: changed pairs, and how many became or ceased to be relevant; largest first."""
-    won = (pl.col("after") == "relevant") & pl.col("before").ne_missing("relevant")
-    lost = (pl.col("before") == "relevant") & pl.col("after").ne_missing("relevant")
-    rows = table.group_by(by).agg(
-        pairs=pl.len(), relevant_won=won.fill_null(value=False).sum(), relevant_lost=lost.fill_null(value=False).sum()
+    return JudgedPairs(
+        both=len(sides[0].join(sides[1], on=PAIR, how="semi")),
+        before_only=len(sides[0].join(sides[1], on=PAIR, how="anti")),
+        after_only=len(sides[1].join(sides[0], on=PAIR, how="anti")),
+        verdicts_before=dict(sorted(Counter(old.verdicts["verdict"]).items())),
+        verdicts_after=dict(sorted(Counter(new.verdicts["verdict"]).items())),
     )
-    return [*rows.sort(pl.col("pairs"), *by, descending=[True, *[False] * len(by)], nulls_last=True).to_dicts()]
 
 
-def _gains(table: pl.DataFrame) -> dict[str, Json]:
+def _counted(table: pl.DataFrame, *by: str, **sums: pl.Expr) -> Iterator[tuple[Any, ...]]:
+    """Yield one row per value of the columns `by`: these values, the number of pairs, and `sums`; largest first."""
+    rows = table.group_by(by).agg(pairs=pl.len(), **sums)
+    yield from rows.sort("pairs", *by, descending=[True, *[False] * len(by)], nulls_last=True).iter_rows()
+
+
+def _gains(table: pl.DataFrame) -> GainChanges:
     """Return the numbers of pairs with a changed gain, by old and new gain and by reason; no gain counts as 0."""
     rows = table.filter(pl.col("gain_before").ne_missing(pl.col("gain_after")))
-    rows_by_name: dict[str, list[Json]] = {}
-    for name, by in (("moves", ["gain_before", "gain_after"]), ("reasons", ["reason"])):
-        counts = rows.group_by(by).agg(pairs=pl.len())
-        rows_by_name[name] = [
-            *counts.sort("pairs", *by, descending=[True, *[False] * len(by)], nulls_last=True).to_dicts()
-        ]
-    return {"changed": len(rows), "moves": rows_by_name["moves"], "reasons": rows_by_name["reasons"]}
+    return GainChanges(
+        changed=len(rows),
+        moves=tuple(GainMove(*row) for row in _counted(rows, "gain_before", "gain_after")),
+        reasons=tuple(GainReason(*row) for row in _counted(rows, "reason")),
+    )
 
 
 def _files(old: LabelVersion, new: LabelVersion, options: DiffOptions) -> pl.DataFrame:

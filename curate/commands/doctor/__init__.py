@@ -1,10 +1,10 @@
 """`curate doctor`: check what is installed on this machine, and print remedies for what is missing."""
 
 import os
-from dataclasses import asdict
-from typing import Any
 
+from curate.commands.doctor import examination
 from curate.core.errors import CheckFailed
+from curate.pipeline.stage import home, ledger_place
 from curate.runs.command import Command, option
 from curate.view.answers import Result
 
@@ -27,14 +27,11 @@ class DoctorCommand(Command):
         "Also load the packaged encoders and torch, and try both; takes seconds.", False, flag="--try"
     )
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[list[examination.Finding]]:
         """Return a finding per thing that was looked at."""
-        from curate.commands.doctor.examination import examine, examine_cluster
-        from curate.pipeline.stage import home, ledger_place
-
-        findings = list(examine(home(), ledger_place(), os.environ, self.attempt))
+        findings = list(examination.examine(home(), ledger_place(), os.environ, self.attempt))
         if self.cluster is not None:
-            findings += examine_cluster(self.cluster, home())
+            findings += examination.examine_cluster(self.cluster, home())
         bad = [finding.what for finding in findings if finding.state == "bad"]
         width = max(len(finding.what) for finding in findings)
         lines = [
@@ -43,4 +40,4 @@ class DoctorCommand(Command):
             for finding in findings
         ]
         failed = CheckFailed(f"found what prevents a run: {', '.join(bad)}") if bad else None
-        return Result([asdict(finding) for finding in findings], lines, failed=failed)
+        return Result(findings, lines, failed=failed)

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Literal
 from curate.ask.judges import JUDGES
 from curate.ask.task import TASKS
 from curate.core.errors import ConfigError, CurateError, MissingExtra
+from curate.core.figures import Record, figure
 from curate.ledger import Ledger
 from curate.llm.providers.presets import presets
 from curate.pii import RECOGNISERS
@@ -32,14 +32,13 @@ GB = 10**9
 LITTLE_DISK, LITTLE_MEMORY = 5 * GB, 4 * GB
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Result of one check. State `bad` prevents every run, `missing` only runs that need the checked item."""
+class Finding(Record, schema_name="row"):
+    """A row per thing that was examined; an error if one of them is bad."""
 
-    what: str
-    state: Literal["good", "missing", "bad"]
-    found: str
-    remedy: str = ""
+    what: str = figure("what was examined")
+    state: Literal["good", "missing", "bad"] = figure("bad prevents a run")  # `missing` one that needs it
+    found: str = figure("what was found")
+    remedy: str = figure("what to type or do; empty if nothing", default="")
 
 
 def examine(home: Path, ledger: Path | str, environment: Mapping[str, str], attempt: bool = False) -> Iterator[Finding]:

@@ -1,12 +1,12 @@
 """`curate ledger`: show figures of the ledger (record of every model reply), export, merge and check it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from curate.core.errors import CheckFailed
 from curate.runs.command import Command, argument
+from curate.runs.ledger_check import LedgerFault, check
 from curate.runs.running import opened
 from curate.view.answers import Result
 
@@ -79,15 +79,13 @@ class LedgerCheckCommand(Command):
     words = "ledger check"
     examples = ("ledger check", "ledger check --json")
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[list[LedgerFault]]:
         """Return a row per kind of mistake."""
-        from curate.runs.ledger_check import check
-
         with opened() as ledger:
             mistakes = check(ledger)
         lines = [str(mistake) for mistake in mistakes] or ["nothing is wrong"]
         failed = CheckFailed(f"{len(mistakes)} kinds of mistakes in the ledger") if mistakes else None
-        return Result([asdict(mistake) for mistake in mistakes], lines, failed=failed)
+        return Result(mistakes, lines, failed=failed)
 
 
 def _counts(word: str, rows: Mapping["Kept", int]) -> Result[Any]:

@@ -23,6 +23,8 @@ from typing import Any
 from curate.core import figures, safe_yaml
 from curate.core.errors import NotFound, suggestion
 from curate.pipeline import stages
+from curate.runs.command import Command
+from curate.runs.options import Plannable
 from curate.system.resources import data_file
 from curate.view.answers import listed
 
@@ -56,7 +58,7 @@ def schema(name: str) -> Schema:
     head = {"$schema": DIALECT, "title": f"curate {name}", "description": about(name)}
     if name in _answers():
         module, _, command = _answers()[name]["class"].partition(":")
-        return {**head, **figures.schema(getattr(import_module(f"curate.commands.{module}"), command).answer())}
+        return {**head, **_of_records(getattr(import_module(f"curate.commands.{module}"), command))}
     file = _file(name)
     definitions = {
         type_name: _type(fields) for type_name, fields in {**_file(SHARED)["types"], **file.get("types", {})}.items()
@@ -70,6 +72,15 @@ def schema(name: str) -> Schema:
         if needed
         else document
     )
+
+
+def _of_records(command: type[Command]) -> Schema:
+    """Return the schema of a command's records; with `--plan`, a plan is printed instead."""
+    schema = figures.schema(command.answer())
+    if issubclass(command, Plannable):
+        definitions = {**schema.pop("$defs"), "plan": _type(_file(SHARED)["types"]["plan"])}
+        schema = {"anyOf": [schema, typed("plan[]")], "$defs": definitions}
+    return schema
 
 
 def typed(text: str) -> Schema:

@@ -1,11 +1,12 @@
 """`curate tokens`: tokens per word, unknown words and truncation of a collection, by model."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from curate.commands.tokens.report import TokenRequest, TokensFigures, head, overview, report, terms
 from curate.runs.command import Command, Names, argument, option, setting
 from curate.view.answers import Result
+from curate.view.record_words import RecordWords
 from curate.view.text import as_table
 
 SHOWN = 5
@@ -35,26 +36,23 @@ class TokensCommand(Command):
     limit: int | None = setting("Read the first texts alone, of queries and documents.", None, ge=1, le=2**63 - 1)
     seed: int = setting("Seed of the resamples.", 0, ge=0)
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[TokensFigures]:
         """Return the figures of every collection of texts and model."""
-        from curate.commands.tokens.report import TokenRequest, report
-
         names = [*self.models, *self.others]
         request = TokenRequest(self.folder, names, self.column, self.terms, self.limit, self.out, self.seed)
         figures = report(request, self.progress)
-        return Result(figures, _text(figures), figures["notes"])
+        return Result(figures, _text(figures), figures.notes)
 
 
-def _text(figures: Mapping[str, Any]) -> Iterator[str]:
-    from curate.commands.tokens import report as page
-
-    for collection in figures["parts"]:
-        yield page.head(collection)
-        yield as_table(page.overview(collection, figures["lengths"]))
-        for model, rows in page.terms(collection, SHOWN):
-            yield f"split terms that cost most, {model}"
+def _text(figures: TokensFigures) -> Iterator[str]:
+    say = RecordWords("tokens/tokens")
+    for collection in figures.parts:
+        yield head(collection, say)
+        yield as_table(overview(collection, say))
+        for heading, rows in terms(collection, say, SHOWN):
+            yield heading
             yield as_table(rows)
         yield ""
-    yield from figures["notes"]
-    if figures["folder"]:
-        yield f"all figures: {figures['folder']}/README.md"
+    yield from figures.notes
+    if figures.folder:
+        yield say("folder", figures)

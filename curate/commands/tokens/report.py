@@ -4,16 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from curate.commands.tokens import tokenizers
 from curate.commands.tokens.tokenizers import LENGTHS, ModelTokenizer, Terms, named
 from curate.core import records
-from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
-from curate.core.figures import Figure
+from curate.core.figures import Figure, Record, figure
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.pipeline.folder import is_run, table_path
@@ -26,75 +25,94 @@ from curate.tables.readers import folder as layout
 from curate.tables.readers.file import File, format_of
 from curate.tables.readers.items import LINE, NAMES, Names, item, wanted
 from curate.tables.readers.text_rows import shown_names
-from curate.view.page_tables import ranged, table
+from curate.view.page_tables import table
+from curate.view.record_words import DASH, RecordWords
 
-Figures = Mapping[str, Any]
-METHOD = (
-    "A unit is a run of letters, digits and marks, or one Chinese or Japanese character, or a run of other signs. "
-    "*Split*: units of several tokens. *Unknown*: units with a token for what the vocabulary lacks. *Ceiling*: tokens "
-    "that were saved if every split unit were one token, which no vocabulary reaches on texts that it was not made "
-    "from. Lengths count the tokens that mark beginning and end, and no prompt. Intervals (95 %) resample texts."
-)
+Cells = dict[str, str]
 
 
-def head(figures: Figures) -> str:
+class Term(Record):
+    """A term that is split into several tokens."""
+
+    term: str = figure("in lower case")
+    times: int = figure("how often it is in the texts")
+    texts: int = figure("texts that it is in")
+    tokens: float = figure("per time", digits=2)
+    of_saved: float = figure("share of all tokens beyond the first of a unit", digits=2, percent=True)
+
+
+class ModelTokens(Record, schema_name="model"):
+    """What one tokenizer makes of the texts."""
+
+    model: str = figure("name of the model")
+    own: int | None = figure("longest input in tokens; null where the model takes any")
+    how: str = figure('how units are told, "in the text", "word by word" or "not told"')
+    tokens: int = figure("tokens of all texts")
+    fertility: Figure = figure("tokens per unit")
+    split: Figure = figure("share of units of several tokens", digits=1, percent=True)
+    unknown: Figure = figure("share of units with a token for what the vocabulary lacks", digits=2, percent=True)
+    ceiling: Figure = figure("share of tokens that were saved if every split unit were one", digits=1, percent=True)
+    over_own: Figure = figure("share of texts over the model's own length", digits=1, percent=True)
+    over_128: Figure = figure("share of texts over 128 tokens", digits=1, percent=True)
+    over_256: Figure = figure("share of texts over 256 tokens", digits=1, percent=True)
+    over_512: Figure = figure("share of texts over 512 tokens", digits=1, percent=True)
+    relative: Figure = figure("tokens over those of the first model")
+    terms: tuple[Term, ...] = figure("split terms that cost most")
+
+
+class TextsTokens(Record, schema_name="part"):
+    """What the tokenizers make of queries or documents."""
+
+    part: str = figure("queries, documents, or the name of a file")
+    texts: int = figure("texts with at least one letter")
+    units: int = figure("words, Chinese or Japanese characters, and runs of other signs")
+    characters: int = figure("those of them that are Chinese or Japanese characters")
+    per: Literal["word", "character"] = figure("what most units are")
+    models: tuple[ModelTokens, ...] = figure("a row per model")
+
+
+class TokensFigures(Record, schema_name="found"):
+    """What tokenizers make of texts, and what is cut."""
+
+    place: str = figure("folder or file of the texts")
+    lengths: tuple[int, ...] = figure("tokens over which texts are counted")
+    parts: tuple[TextsTokens, ...] = figure("queries first")
+    notes: tuple[str, ...] = figure("what limits the figures")
+    folder: str | None = figure("where the page and the figures lie")
+
+
+def head(collection: TextsTokens, say: RecordWords) -> str:
     """Return a sentence with the numbers of texts and units (words or Chinese characters)."""
-    characters = f", {figures['characters']:,} of them characters" if figures["characters"] else ""
-    return f"{figures['part']}: {figures['texts']:,} texts, {figures['units']:,} units{characters}"
+    return say("head", collection) + (say("characters", collection) if collection.characters else "")
 
 
-def overview(figures: Figures, lengths: list[int]) -> list[dict[str, object]]:
-    """Return one row per model with its main figures, shares in percent.
-
-    `lengths` are the lengths in tokens for which the share of longer texts is shown.
-    """
+def overview(collection: TextsTokens, say: RecordWords) -> list[Cells]:
+    """Return one row per model with its main figures, shares in percent."""
+    keys = ["model", *(["relative"] if len(collection.models) > 1 else [])]
     return [
-        {
-            "model": model["model"],
-            f"tokens per {figures['per']}": ranged(model["fertility"], 1, 3),
-            "split %": ranged(model["split"], 100, 1),
-            "unknown %": ranged(model["unknown"], 100, 2),
-            "ceiling %": ranged(model["ceiling"], 100, 1),
-            **{f"over {length} %": _share(model[f"over_{length}"]) for length in lengths},
-            "own length": model["own"],
-            "over it %": _share(model["over_own"]),
-            **({"tokens, to the first's": ranged(model["relative"], 1, 3)} if len(figures["models"]) > 1 else {}),
-        }
-        for model in figures["models"]
+        {heading: cell for key in keys for heading, cell in say.cells(key, collection, model).items()}
+        for model in collection.models
     ]
 
 
-def terms(figures: Figures, count: int | None = None) -> Iterator[tuple[str, list[dict[str, object]]]]:
-    """Yield (model, rows of its most split frequent terms, at most `count`); models without such terms are left out."""
-    for model in figures["models"]:
-        rows = [
-            {
-                "term": row["term"],
-                "times": row["times"],
-                "texts": row["texts"],
-                "tokens each": f"{row['tokens']:.2f}",
-                "of what is lost": f"{100 * row['of_saved']:.2f} %",
-            }
-            for row in model["terms"][:count]
-        ]
-        if rows:
-            yield model["model"], rows
+def terms(collection: TextsTokens, say: RecordWords, count: int | None = None) -> Iterator[tuple[str, list[Cells]]]:
+    """Yield (heading, rows) of each model's most split terms, at most `count`; models without any are left out."""
+    for model in collection.models:
+        if model.terms[:count]:
+            yield say("terms", model), [say.cells("term", term) for term in model.terms[:count]]
 
 
-def readme(figures: Figures) -> str:
+def readme(figures: TokensFigures) -> str:
     """Return the text of README.md in the output folder: tables and notes in Markdown."""
-    sections = [f"# Tokens of {figures['place']}", METHOD]
-    for collection in figures["parts"]:
-        sections += [f"## {head(collection)}", table(overview(collection, figures["lengths"]))]
-        for model, rows in terms(collection):
-            sections += [f"### Split terms that cost most, {model}", table(rows)]
-    if figures["notes"]:
-        sections += ["## To be known", "\n".join(f"- {note}" for note in figures["notes"])]
+    say = RecordWords("tokens/tokens", empty=DASH)
+    sections = [f"# {say('title', figures)}", say("method")]
+    for collection in figures.parts:
+        sections += [f"## {head(collection, say)}", table(overview(collection, say))]
+        for heading, rows in terms(collection, say):
+            sections += [f"### {heading[0].upper()}{heading[1:]}", table(rows)]
+    if figures.notes:
+        sections += [f"## {say('notes')}", "\n".join(f"- {note}" for note in figures.notes)]
     return "\n\n".join(sections) + "\n"
-
-
-def _share(figure: Figures) -> str | None:
-    return None if figure["value"] is None else f"{100 * figure['value']:.1f}"
 
 
 # Input: tables of a run, a folder of queries and documents, an export, or one file.
@@ -216,7 +234,7 @@ class _Count:
     terms: Terms
 
 
-def report(order: TokenRequest, progress: Progress = quiet) -> dict[str, Any]:
+def report(order: TokenRequest, progress: Progress = quiet) -> TokensFigures:
     """Return all figures; if `out` is given, also write them to tokens.json and README.md in this folder."""
     if order.out is not None:
         free_place(order.out, ["tokens.json"])
@@ -225,23 +243,26 @@ def report(order: TokenRequest, progress: Progress = quiet) -> dict[str, Any]:
         raise ConfigError("tokens: found no model; name some with --models, such as --models use,e5")
     with waiting(progress, StepLabel("loading tokenizers")):
         models = {name: named(name) for name in names}
-    collections = [_collection_figures(texts, models, order, progress) for texts in parts(order.place, order.column)]
-    figures: dict[str, Any] = {
-        "place": str(order.place),
-        "lengths": list(LENGTHS),
-        "parts": collections,
-        "notes": [note for collection in collections for note in _notes(collection, order)],
-    }
+    collections = tuple(
+        _collection_figures(texts, models, order, progress) for texts in parts(order.place, order.column)
+    )
+    figures = TokensFigures(
+        place=str(order.place),
+        lengths=LENGTHS,
+        parts=collections,
+        notes=tuple(note for collection in collections for note in _notes(collection, order)),
+        folder=None if order.out is None else str(order.out),
+    )
     if order.out is not None:
         order.out.mkdir(parents=True, exist_ok=True)
-        write_json(order.out / "tokens.json", figures)
+        write_json(order.out / "tokens.json", {k: v for k, v in figures.to_json().items() if k != "folder"})
         write_text(order.out / "README.md", readme(figures))
-    return {**figures, "folder": None if order.out is None else str(order.out)}
+    return figures
 
 
 def _collection_figures(
     collection: TextPart, models: dict[str, dict[str, ModelTokenizer]], order: TokenRequest, progress: Progress
-) -> dict[str, Json]:
+) -> TextsTokens:
     counts = [_Count(name, sides[collection.role], [], Terms()) for name, sides in models.items()]
     units = characters = n_texts = 0
     label = StepLabel(f"cutting {collection.name}", "texts")
@@ -262,42 +283,36 @@ def _collection_figures(
     sums: list[Floats] = [np.array(count.rows) for count in counts]
     with waiting(progress, StepLabel(f"resampling {collection.name}")):
         figures = tokenizers.figures(sums, order.seed)
-    return {
-        "part": collection.name,
-        "texts": n_texts,
-        "units": units,
-        "characters": characters,
-        "per": "character" if 2 * characters > units else "word",
-        "models": [_row(count, figure, order.terms) for count, figure in zip(counts, figures, strict=True)],
-    }
+    return TextsTokens(
+        part=collection.name,
+        texts=n_texts,
+        units=units,
+        characters=characters,
+        per="character" if 2 * characters > units else "word",
+        models=tuple(_model_tokens(count, row, order.terms) for count, row in zip(counts, figures, strict=True)),
+    )
 
 
-def _row(count: _Count, figures: dict[str, Figure], terms: int) -> dict[str, Json]:
+def _model_tokens(count: _Count, figures: dict[str, Figure], terms: int) -> ModelTokens:
     saved = sum(count.terms.saved.values())
-    return {
-        "model": count.model,
-        "own": count.tokenizer.own,
-        "how": count.tokenizer.how,
-        "tokens": int(sum(row[2] for row in count.rows)),
-        **{name: figure.to_json() for name, figure in figures.items()},
-        "terms": [
-            {
-                "term": term,
-                "times": times,
-                "texts": texts,
-                "tokens": round(1 + extra_tokens / times, 2),
-                "of_saved": round(extra_tokens / saved, 6),
-            }
+    return ModelTokens(
+        model=count.model,
+        own=count.tokenizer.own,
+        how=count.tokenizer.how,
+        tokens=int(sum(row[2] for row in count.rows)),
+        terms=tuple(
+            Term(term, times, texts, round(1 + extra_tokens / times, 2), round(extra_tokens / saved, 6))
             for term, times, texts, extra_tokens in count.terms.worst(terms)
-        ],
-    }
+        ),
+        **figures,
+    )
 
 
-def _notes(collection: dict[str, Any], order: TokenRequest) -> Iterator[str]:
-    if collection["texts"] < FEW:
-        yield f"{collection['part']}: {collection['texts']} texts, under {FEW}: these intervals are too narrow"
-    if collection["texts"] == order.limit:
-        yield f"{collection['part']}: the first {order.limit:,} texts alone (limit)"
-    for model in collection["models"]:
-        if model["how"] == "not told":
-            yield f"{collection['part']}: {model['model']} tells how many tokens a text has, and not where they begin"
+def _notes(collection: TextsTokens, order: TokenRequest) -> Iterator[str]:
+    if collection.texts < FEW:
+        yield f"{collection.part}: {collection.texts} texts, under {FEW}: these intervals are too narrow"
+    if collection.texts == order.limit:
+        yield f"{collection.part}: the first {order.limit:,} texts alone (limit)"
+    for model in collection.models:
+        if model.how == "not told":
+            yield f"{collection.part}: {model.model} tells how many tokens a text has, and not where they begin"

@@ -8,7 +8,6 @@ import pytest
 from curate.core.figures import Figure, Record, figure
 from curate.system import resources
 from curate.view.record_words import DASH, RecordWords
-from curate.view.text import as_table, width
 from tests import ROOT
 
 COMMANDS = ROOT / "curate" / "commands"
@@ -80,9 +79,3 @@ def test_every_template_is_one_and_every_column_has_its_own_heading(path: Path) 
             for heading, cell in columns.items():
                 fields = [field for _, field, _, _ in Formatter().parse(f"{heading}{cell}") if field is not None]
                 assert all(fields), (language, key, "a template names its figures")
-
-
-def test_columns_line_up_beside_chinese_names() -> None:
-    lines = as_table([{"name": "王医生", "n": "1", "x": "2"}, {"name": "li", "n": "10", "x": "20"}]).splitlines()
-    assert lines == ["name    n    x", "王医生  1    2", "li      10  20"]
-    assert (width("王医生"), width("e\u0301")) == (6, 1)

@@ -66,11 +66,11 @@ def effects(found: Any) -> dict[str, float]:
 
 
 def test_real_judges_with_a_fourth_in_their_place_and_left_out(real: Run) -> None:
-    placed: Any = check(real, CircularityOptions(FOURTH, [OTHER]))
+    placed: Any = check(real, CircularityOptions(FOURTH, [OTHER])).to_json()
     assert effects(placed) == {"h2oloo-fewself": 0.0143, "willia-umbrela1": 0.1046, "RMITIR-llama70B": 0.0317}
     assert [each["judge"] for each in placed["judges"] if each["warned"]] == ["willia-umbrela1"]
     assert json.loads((real.folder / "checks" / "circular.json").read_text(encoding="utf-8")) == placed
-    left = check(real, CircularityOptions(None, [FOURTH, OTHER]))
+    left = check(real, CircularityOptions(None, [FOURTH, OTHER])).to_json()
     assert effects(left) == {"h2oloo-fewself": 0.0, "willia-umbrela1": 0.0464, "RMITIR-llama70B": 0.0}
     assert "--fourth NAME" in str(left["warnings"])
 
@@ -80,7 +80,7 @@ def test_a_fourth_with_few_grades_counts_on_those_alone(real: Run) -> None:
     whole = few.read_text(encoding="utf-8")
     lines(few, whole.splitlines()[:401])
     try:
-        found = check(real, CircularityOptions(FOURTH))
+        found = check(real, CircularityOptions(FOURTH)).to_json()
     finally:
         few.write_text(whole, encoding="utf-8")
     assert (found["pairs"], found["pool"]) == (400, 1337)

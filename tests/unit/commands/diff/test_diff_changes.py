@@ -153,7 +153,9 @@ def test_without_a_common_relevant_query_no_score_is_defined_and_without_a_ranki
     old, new = version({("q", "d"): YES}), version({("q", "d"): NO})
     assert effects(old, new, NONE, 1) is None
     hit = {"query_id": "q", "retriever": "s", "doc_id": "d", "rank": 1, "score": 1.0}
-    found: Any = effects(old, new, frame("rankings", [hit]), 1)
+    measured = effects(old, new, frame("rankings", [hit]), 1)
+    assert measured is not None
+    found: Any = measured.to_json()
     (row,) = found["systems"]
     assert found["tau"] == {"value": None, "low": None, "high": None}
     assert (row["own_before"], row["own_after"], row["rank_before"]) == (1.0, None, None)
