@@ -81,7 +81,7 @@ class ModelsTestCommand(ModelsCommand):
 
 def _table(rows: list[dict[str, str | int | float | bool | None]]) -> list[str]:
     names = [name for name in rows[0] if name not in ("source", "note")]
-    table = as_table([{name: _cell(row[name]) for name in names} for row in rows])
+    table = as_table([{name: _cell(row[name]) for name in names} for row in rows], left=len(names))
     return [table, "input, output: price per million tokens; notes: --json"]
 
 
