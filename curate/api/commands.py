@@ -7,54 +7,10 @@ A function returns the data that the command prints with `--json`; what makes th
 import re
 from collections.abc import Callable
 from inspect import getattr_static, signature
-from typing import ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from curate.api.cost_plan import consenting
-from curate.commands.analyze import AnalyzeCommand
-from curate.commands.anonymise.command import RecognisersCommand
-from curate.commands.check.check_circular import CheckCircularCommand
-from curate.commands.check.check_leaks import CheckLeaksCommand
-from curate.commands.check.check_mask import CheckMaskCommand
-from curate.commands.check.check_pool import CheckPoolCommand
-from curate.commands.check.command import CheckJudgeCommand
-from curate.commands.consensus import ConsensusCommand
-from curate.commands.diff import DiffCommand
-from curate.commands.diversify.command import DiversifyCommand
-from curate.commands.doctor import DoctorCommand
-from curate.commands.embed import EmbedCommand
-from curate.commands.export import ExportCommand
-from curate.commands.extend import ExtendCommand
-from curate.commands.gradient import GradientCommand
-from curate.commands.ingest import IngestCommand
-from curate.commands.init.command import InitCommand
-from curate.commands.judge import JudgeCommand
-from curate.commands.label import LabelCommand
-from curate.commands.ledger import LedgerCheckCommand, LedgerExportCommand, LedgerImportCommand, LedgerStatsCommand
-from curate.commands.mask import MaskCommand
-from curate.commands.models import ModelsCommand, ModelsTestCommand
-from curate.commands.notes import NotesCommand
-from curate.commands.paper import PaperCommand
-from curate.commands.paraphrase import ParaphraseCommand
-from curate.commands.pilot import PilotExportCommand, PilotReportCommand
-from curate.commands.pool import PoolCommand
-from curate.commands.queries import QueriesCommand
-from curate.commands.ready import ReadyCommand
-from curate.commands.report import ReportCommand
-from curate.commands.resolve import ResolveCommand
-from curate.commands.review import (
-    ReviewAdjudicateCommand,
-    ReviewExportCommand,
-    ReviewImportCommand,
-    ReviewReportCommand,
-    ReviewServeCommand,
-)
-from curate.commands.schema import SchemaCommand
-from curate.commands.status import ShowCommand, StatusCommand
-from curate.commands.sts import StsCommand
-from curate.commands.tokens import TokensCommand
-from curate.commands.train.command import TrainCommand
-from curate.commands.train_set.command import TrainSetCommand
-from curate.commands.verify import VerifyCommand
+from curate.commands.index import command_class, load
 from curate.view.answers import Result
 
 Options = ParamSpec("Options")
@@ -73,6 +29,11 @@ class Answering(Protocol[Data_co]):
         ...
 
 
+def python_name(words: str) -> str:
+    """Return the name in Python of a command: `check_pool` for `check pool`."""
+    return re.sub("[ -]", "_", words)
+
+
 def function(command: Callable[Options, Answering[Data_co]]) -> Callable[Options, Data_co]:
     """Return a function that runs a command; its errors name arguments instead of options."""
 
@@ -80,58 +41,114 @@ def function(command: Callable[Options, Answering[Data_co]]) -> Callable[Options
         with consenting():
             return command(*arguments, **options)()
 
-    run.__name__ = run.__qualname__ = re.sub(r"[ -]", "_", getattr_static(command, "words"))
+    run.__name__ = run.__qualname__ = python_name(getattr_static(command, "words"))
     run.__doc__, run.__module__ = command.__doc__, __name__
     run.__signature__ = signature(command)  # type: ignore[attr-defined]
     return run
 
 
-init = function(InitCommand)
-status = function(StatusCommand)
-show = function(ShowCommand)
-doctor = function(DoctorCommand)
-models = function(ModelsCommand)
-models_test = function(ModelsTestCommand)
-ingest = function(IngestCommand)
-mask = function(MaskCommand)
-diversify = function(DiversifyCommand)
-embed = function(EmbedCommand)
-queries = function(QueriesCommand)
-pool = function(PoolCommand)
-judge = function(JudgeCommand)
-consensus = function(ConsensusCommand)
-resolve = function(ResolveCommand)
-sts = function(StsCommand)
-label = function(LabelCommand)
-paraphrase = function(ParaphraseCommand)
-gradient = function(GradientCommand)
-report = function(ReportCommand)
-pilot_export = function(PilotExportCommand)
-pilot_report = function(PilotReportCommand)
-review_export = function(ReviewExportCommand)
-review_import = function(ReviewImportCommand)
-review_serve = function(ReviewServeCommand)
-review_report = function(ReviewReportCommand)
-review_adjudicate = function(ReviewAdjudicateCommand)
-check_judge = function(CheckJudgeCommand)
-check_pool = function(CheckPoolCommand)
-check_mask = function(CheckMaskCommand)
-check_leaks = function(CheckLeaksCommand)
-check_circular = function(CheckCircularCommand)
-analyze = function(AnalyzeCommand)
-export = function(ExportCommand)
-verify = function(VerifyCommand)
-ready = function(ReadyCommand)
-paper = function(PaperCommand)
-extend = function(ExtendCommand)
-diff = function(DiffCommand)
-train_set = function(TrainSetCommand)
-train = function(TrainCommand)
-notes = function(NotesCommand)
-tokens = function(TokensCommand)
-recognisers = function(RecognisersCommand)
-ledger_stats = function(LedgerStatsCommand)
-ledger_export = function(LedgerExportCommand)
-ledger_import = function(LedgerImportCommand)
-ledger_check = function(LedgerCheckCommand)
-schema = function(SchemaCommand)
+if TYPE_CHECKING:
+    from curate.commands.analyze import AnalyzeCommand
+    from curate.commands.anonymise.command import RecognisersCommand
+    from curate.commands.check.check_circular import CheckCircularCommand
+    from curate.commands.check.check_leaks import CheckLeaksCommand
+    from curate.commands.check.check_mask import CheckMaskCommand
+    from curate.commands.check.check_pool import CheckPoolCommand
+    from curate.commands.check.command import CheckJudgeCommand
+    from curate.commands.consensus import ConsensusCommand
+    from curate.commands.diff import DiffCommand
+    from curate.commands.diversify.command import DiversifyCommand
+    from curate.commands.doctor import DoctorCommand
+    from curate.commands.embed import EmbedCommand
+    from curate.commands.export import ExportCommand
+    from curate.commands.extend import ExtendCommand
+    from curate.commands.gradient import GradientCommand
+    from curate.commands.ingest import IngestCommand
+    from curate.commands.init.command import InitCommand
+    from curate.commands.judge import JudgeCommand
+    from curate.commands.label import LabelCommand
+    from curate.commands.ledger import LedgerCheckCommand, LedgerExportCommand, LedgerImportCommand, LedgerStatsCommand
+    from curate.commands.mask import MaskCommand
+    from curate.commands.models import ModelsCommand, ModelsTestCommand
+    from curate.commands.notes import NotesCommand
+    from curate.commands.paper import PaperCommand
+    from curate.commands.paraphrase import ParaphraseCommand
+    from curate.commands.pilot import PilotExportCommand, PilotReportCommand
+    from curate.commands.pool import PoolCommand
+    from curate.commands.queries import QueriesCommand
+    from curate.commands.ready import ReadyCommand
+    from curate.commands.report import ReportCommand
+    from curate.commands.resolve import ResolveCommand
+    from curate.commands.review import (
+        ReviewAdjudicateCommand,
+        ReviewExportCommand,
+        ReviewImportCommand,
+        ReviewReportCommand,
+        ReviewServeCommand,
+    )
+    from curate.commands.schema import SchemaCommand
+    from curate.commands.status import ShowCommand, StatusCommand
+    from curate.commands.sts import StsCommand
+    from curate.commands.tokens import TokensCommand
+    from curate.commands.train.command import TrainCommand
+    from curate.commands.train_set.command import TrainSetCommand
+    from curate.commands.verify import VerifyCommand
+
+    analyze = function(AnalyzeCommand)
+    check_circular = function(CheckCircularCommand)
+    check_judge = function(CheckJudgeCommand)
+    check_leaks = function(CheckLeaksCommand)
+    check_mask = function(CheckMaskCommand)
+    check_pool = function(CheckPoolCommand)
+    consensus = function(ConsensusCommand)
+    diff = function(DiffCommand)
+    diversify = function(DiversifyCommand)
+    doctor = function(DoctorCommand)
+    embed = function(EmbedCommand)
+    export = function(ExportCommand)
+    extend = function(ExtendCommand)
+    gradient = function(GradientCommand)
+    ingest = function(IngestCommand)
+    init = function(InitCommand)
+    judge = function(JudgeCommand)
+    label = function(LabelCommand)
+    ledger_check = function(LedgerCheckCommand)
+    ledger_export = function(LedgerExportCommand)
+    ledger_import = function(LedgerImportCommand)
+    ledger_stats = function(LedgerStatsCommand)
+    mask = function(MaskCommand)
+    models = function(ModelsCommand)
+    models_test = function(ModelsTestCommand)
+    notes = function(NotesCommand)
+    paper = function(PaperCommand)
+    paraphrase = function(ParaphraseCommand)
+    pilot_export = function(PilotExportCommand)
+    pilot_report = function(PilotReportCommand)
+    pool = function(PoolCommand)
+    queries = function(QueriesCommand)
+    ready = function(ReadyCommand)
+    recognisers = function(RecognisersCommand)
+    report = function(ReportCommand)
+    resolve = function(ResolveCommand)
+    review_adjudicate = function(ReviewAdjudicateCommand)
+    review_export = function(ReviewExportCommand)
+    review_import = function(ReviewImportCommand)
+    review_report = function(ReviewReportCommand)
+    review_serve = function(ReviewServeCommand)
+    schema = function(SchemaCommand)
+    show = function(ShowCommand)
+    status = function(StatusCommand)
+    sts = function(StsCommand)
+    tokens = function(TokensCommand)
+    train = function(TrainCommand)
+    train_set = function(TrainSetCommand)
+    verify = function(VerifyCommand)
+else:
+
+    def __getattr__(name: str) -> Any:  # noqa: ANN401
+        """Return the function of a command; the module of the command is imported now."""
+        homes = {python_name(entry["words"]): entry["class"] for entry in load()}
+        if name not in homes:
+            raise AttributeError(f"module 'curate' has no command {name!r}")
+        globals()[name] = function(command_class(homes[name]))
+        return globals()[name]

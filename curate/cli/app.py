@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from curate.cli.index import GROUPS, Entry, load
+from curate.commands.index import GROUPS, Entry, load
 from curate.core.errors import STOPPED, Stopped
 from curate.runs import completing
 from curate.view import answers, output_mode

@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from curate.cli.index import Entry, command_class
+from curate.commands.index import Entry, command_class
 from curate.core.errors import ConfigError, suggestion
 from curate.view import output_mode
 from curate.view.answers import PACKAGE, Result, begin, give

@@ -15,9 +15,11 @@ from curate.pipeline import facts as looked_up
 from curate.pipeline import facts as synthetic_queries
 from curate.pipeline import legacy
 from curate.pipeline.stage import Context
+from curate.retrieval import ranking
 from curate.review import acceptance, agreement, item_proof, items, relevance_desks
 from curate.review.lead import lead
 from curate.review.showing import columns
+from curate.stats import ratios
 from curate.system.files import read_json
 from curate.tables import kinds
 from curate.tables.exporters.labels import parts
@@ -95,6 +97,22 @@ def _lead(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
     return [{"": row.title, "here": ". ".join(line[:1].upper() + line[1:] for line in row.lines)} for row in rows]
 
 
+def _baselines(context: Context) -> list[Json]:
+    """Return one row per retriever of the pools: its nDCG@10 on the published positives, with its interval."""
+    positives = context.read("resolve", "qrels").filter(pl.col("score") > 0)
+    relevant = {str(query): {*rows["doc_id"]} for (query,), rows in positives.group_by("query_id", maintain_order=True)}
+    ranked = pl.scan_parquet(context.folder("pool") / "rankings.parquet").filter(pl.col("rank") <= 10).collect()
+    rows: list[Json] = []
+    for (retriever,), hits in ranked.sort("retriever", "query_id", "rank").group_by("retriever", maintain_order=True):
+        top = {str(query): ten["doc_id"].to_list() for (query,), ten in hits.group_by("query_id", maintain_order=True)}
+        scores = [ranking.ndcg(top.get(query, []), documents) for query, documents in relevant.items()]
+        if mean := ratios.mean(scores, range(len(scores)), context.seed):
+            bounds = None if mean.low is None or mean.high is None else (mean.low, mean.high)
+            figure = run_figures.ranged(mean.value, bounds)
+            rows.append({"retriever": retriever, "nDCG@10": figure, "queries": len(scores)})
+    return rows
+
+
 def checked(context: Context) -> dict[str, Sequence[item_proof.Proof]]:
     """Return task type -> figures of the reviewed samples of its items, for checkable types whose stage has run."""
     proofs: dict[str, Sequence[item_proof.Proof]] = {}
@@ -134,6 +152,7 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
         "agreement": _agreement(agreed),
         "dependence": warned(common),
         "lead": _lead(context, agreed, common),
+        "baselines": _baselines(context),
         "experts": _experts(context),
         "privacy": _privacy(context, suspicious),
         "checked": {name: item_proof.on_card(proofs) for name, proofs in checked(context).items() if proofs},

@@ -48,9 +48,9 @@ class ModelsCommand(OnModels):
         judges: Mapping[str, Settings] = {}
         if self.has_pipeline():
             judges = cast("Mapping[str, Settings]", head(place(self.pipeline, self.run, tell=self.notify)[-1]).judges)
-        rows = listed(judges)
-        say = RecordWords("models/models")
-        return Result(rows, [as_table([say.cells("model", row) for row in rows]), say("prices")])
+        rows, say = listed(judges), RecordWords("models/models")
+        table = [say.cells("model", row) for row in rows]
+        return Result(rows, [as_table(table, left=len(table[0])), say("prices")])
 
 
 class ModelsTestCommand(OnModels):

@@ -328,9 +328,9 @@ def _amount(amount: float | None, rate: Rate | None) -> float | None:
 def _models(pipeline: Pipeline, asking: Collection[str], context: Context) -> Iterator[tuple[str, Price | None]]:
     """Yield name and price of the language models in the settings of stages."""
     for stage in stages.KNOWN:
-        section = pipeline.sections["consensus" if stage == "resolve" else stage].model_dump()
-        named = [setting for key, setting in section.items() if key in NAMING]
-        names = [name for setting in named for name in ([setting] if isinstance(setting, str) else setting or ())]
+        section = pipeline.sections["consensus" if stage == "resolve" else stage]
+        chosen = [getattr(section, setting, None) or () for setting in sorted(NAMING)]
+        names = [name for names in chosen for name in ([names] if isinstance(names, str) else names)]
         for name in names if stage in asking else ():
             if (model := build.language_model(context, name)) is not None:
                 yield name, model.price

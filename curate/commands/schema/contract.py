@@ -12,7 +12,6 @@ After a type, `[]` means a list, `{}` a mapping from strings, and `?` allows nul
 whose name ends in `?` is optional.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -20,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from curate.commands.index import load
 from curate.core import figures, safe_yaml
 from curate.core.errors import NotFound, suggestion
 from curate.pipeline import stages
@@ -145,8 +145,7 @@ def _references(node: object) -> Iterator[str]:
 @cache
 def _answers() -> dict[str, dict[str, Any]]:
     """Return command -> its entry in the index, for those that answer with records."""
-    entries = json.loads(data_file("cli/index.json").read_text(encoding="utf-8"))
-    return {entry["words"]: entry for entry in entries if entry["answer"]}
+    return {entry["words"]: entry for entry in load() if entry["answer"]}
 
 
 def _file(name: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ parts         role (`retriever`, `judge`) -> names of its contributors: models o
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
 dependence    similarities of the judges: `warnings`, shown at the top of the card, and `effective`, a sentence
 lead          key facts to read before the scores: rows of title and fact, shown at the top of the card
+baselines     scores of the retrievers that filled the pools, one row each
 agreement     figures by name, nested to any depth; None is shown as "not defined"
 experts       estimates of label quality from reviewed samples: one row per figure, one column per type of labels
 privacy       measures taken on personal data, a list of sentences
@@ -55,7 +56,19 @@ EXCERPT = 300
 """Maximum number of characters of a text in the example."""
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
 _OWN = frozenset(
-    (*_SAID, "task_metadata", "parts", "dependence", "lead", "experts", "privacy", "kinds", "checked", "counts")
+    (
+        *_SAID,
+        "task_metadata",
+        "parts",
+        "dependence",
+        "lead",
+        "baselines",
+        "experts",
+        "privacy",
+        "kinds",
+        "checked",
+        "counts",
+    )
 )
 _MADE = "how it was made"
 _ESTIMATE = {"value", "low", "high"}

@@ -23,8 +23,8 @@ from typer.testing import CliRunner
 
 from curate import __version__
 from curate.cli.app import app
-from curate.cli.index import load
 from curate.commands.doctor import examination
+from curate.commands.index import load
 from curate.commands.schema import contract
 from curate.core import errors
 from curate.core.errors import CurateError

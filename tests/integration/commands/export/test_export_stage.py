@@ -237,6 +237,22 @@ def test_every_verdict_has_a_letter() -> None:
 
 
 @pytest.mark.usefixtures("tiny_run")
+def test_the_card_has_the_scores_of_the_retrievers_on_the_published_positives(tmp_path: Path) -> None:
+    run = exported(tmp_path)
+    section = card_of(run).split("## Baseline scores\n")[1].split("\n## ")[0]
+    rows = [row.split(" | ") for row in section.splitlines() if row.startswith("| ") and "---" not in row][1:]
+    labels = read_table(run / "resolve", "qrels")
+    relevant = {query: {*labels.filter(pl.col("query_id") == query)["doc_id"]} for query in labels["query_id"]}
+    expected = mean_ndcg(read_table(run / "pool", "rankings"), relevant)
+    assert {row[0].removeprefix("| "): row[1].partition(" ")[0] for row in rows} == {
+        retriever: f"{score:.3f}" for retriever, score in expected.items()
+    }
+    assert {row[2] for row in rows} == {f"{len(relevant)} |"}
+    assert "biased upwards" in section
+    assert "## Baseline scores" not in (run / "export/mteb/reranking/README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("tiny_run")
 def test_the_card_tells_how_the_set_was_made_and_what_it_is_for(tmp_path: Path) -> None:
     run = exported(tmp_path, "export.license=cc-by-nc-sa-4.0", "export.citation='Wang et al., 2026'")
     card = card_of(run)

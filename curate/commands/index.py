@@ -1,6 +1,6 @@
 """Index of all commands and their options, from which help and completion are made without importing a command.
 
-`python -m curate.cli.index` writes `index.json` anew.
+`python -m curate.commands.index` writes `index.json` anew.
 """
 
 import json
