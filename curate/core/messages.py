@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from curate.core.config import Json, digest, text_digest
+from curate.core.figures import Record, figure
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,14 @@ class Request:
         return digest([turns, self.max_tokens, self.schema])
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(Record):
     """Token counts of one call; `cached` and `written` are parts of `prompt` that are billed at other prices."""
 
-    prompt: int = 0
-    cached: int = 0
-    written: int = 0
-    output: int = 0
-    reasoning: int = 0
+    prompt: int = figure("tokens of the prompt", default=0)
+    cached: int = figure("of these, read from a cache", default=0)
+    written: int = figure("of these, written into a cache", default=0)
+    output: int = figure("tokens of the answer", default=0)
+    reasoning: int = figure("of these, thoughts", default=0)
 
 
 @dataclass(frozen=True)

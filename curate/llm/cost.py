@@ -11,7 +11,6 @@ reply reports.
 import datetime as dt
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 from pydantic import Field
@@ -115,7 +114,6 @@ def _counted(text: str) -> tuple[int, int, float]:
     return max(math.ceil(weighed), 1 if text else 0), number[_HAN], of_wide
 
 
-@dataclass(frozen=True)
 class EstimatedUsage(Usage):
     """Estimated usage of a request: prompt in cl100k_base tokens, nothing cached, answer at its token limit."""
 

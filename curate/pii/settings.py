@@ -10,6 +10,7 @@ from pydantic import Field
 
 from curate.core.config import Section, parse_yaml
 from curate.core.errors import ConfigError, suggestion
+from curate.core.figures import Record, figure
 from curate.core.records import Span
 from curate.pii import RECOGNISERS, Recogniser
 from curate.pii.masking import Masker, Mode, Writer, last_resort, placeholders, writer
@@ -115,14 +116,22 @@ def examples() -> list[str]:
     return texts
 
 
-def listing() -> list[dict[str, str]]:
+class RecogniserRow(Record, schema_name="row"):
+    """A row per recogniser of personal data."""
+
+    recogniser: str = figure("its name")
+    kind: str = figure("kinds of what it matches in examples")
+    finds: str = figure("what it matches")
+
+
+def listing() -> list[RecogniserRow]:
     """Return a row per recogniser: name, kinds of its spans in the examples, first sentence of its docstring."""
     texts, rows = examples(), []
     for name in RECOGNISERS.names():
         recogniser = RECOGNISERS.load(name)
         kinds = sorted({span.kind for text in texts for span in recogniser(text)})
         sentence = (inspect.getdoc(recogniser) or "-").splitlines()[0].removeprefix("Return ")
-        rows.append({"recogniser": name, "kind": ", ".join(kinds) or "-", "finds": sentence})
+        rows.append(RecogniserRow(name, ", ".join(kinds) or "-", sentence))
     return rows
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from curate.core.errors import ConfigError, Stopped
+from curate.pii.settings import RecogniserRow, listing
 from curate.runs.command import Command, Names, argument, option, setting
 from curate.tables.readers.encoding import Encoding
 from curate.view import output_mode
@@ -145,11 +146,8 @@ class RecognisersCommand(Command):
     words = "recognisers"
     examples = ("recognisers", "recognisers --json")
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[list[RecogniserRow]]:
         """Return a row per recogniser."""
-        from curate.pii.settings import listing
-
         rows = listing()
-        widths = [max(len(row[column]) for row in rows) for column in ("recogniser", "kind")]
-        lines = (f"{row['recogniser']:{widths[0]}}  {row['kind']:{widths[1]}}  {row['finds']}" for row in rows)
-        return Result(rows, lines)
+        widths = [max(map(len, column)) for column in zip(*((row.recogniser, row.kind) for row in rows), strict=True)]
+        return Result(rows, (f"{row.recogniser:{widths[0]}}  {row.kind:{widths[1]}}  {row.finds}" for row in rows))

@@ -1,45 +1,25 @@
 """`curate models` and `curate models test`: list the available language models, and test one with a tiny call."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
+from curate.commands.models.trial import ModelRow, ModelTest, listed, tried
 from curate.core.config import Settings
 from curate.core.errors import RunFailed
 from curate.runs.command import RUN, argument, option
 from curate.runs.options import OnRun
 from curate.view.answers import Result
+from curate.view.record_words import RecordWords
 from curate.view.text import as_table
 
-if TYPE_CHECKING:
-    from curate.commands.models.trial import ModelTest
 
-
-class ModelsCommand(OnRun):
-    """List and test LLM judges.
-
-    The presets, and the models of the pipeline.
-    """
-
-    words = "models"
-    examples = ("models", "models --pipeline my.yaml")
+class OnModels(OnRun):
+    """A command about language models: the presets, and those of a pipeline or run."""
 
     pipeline: str | None = option(
         "Pipeline file, or the name of a packaged one.", None, complete="pipelines", metavar="FILE", group=RUN
     )
-
-    def result(self) -> Result[Any]:
-        """Return a row per model."""
-        from curate.commands.models.trial import listed
-        from curate.pipeline.pipeline import head
-        from curate.runs.opening import place
-
-        judges: Mapping[str, Settings] = {}
-        if self.has_pipeline():
-            judges = cast("Mapping[str, Settings]", head(place(self.pipeline, self.run, tell=self.notify)[-1]).judges)
-        rows = listed(judges)
-        return Result(rows, _table(rows))
 
     def has_pipeline(self) -> bool:
         """Return whether a pipeline or a run is named, or `runs` has one; if not, give notice of changed presets."""
@@ -51,7 +31,29 @@ class ModelsCommand(OnRun):
         return False
 
 
-class ModelsTestCommand(ModelsCommand):
+class ModelsCommand(OnModels):
+    """List and test LLM judges.
+
+    The presets, and the models of the pipeline.
+    """
+
+    words = "models"
+    examples = ("models", "models --pipeline my.yaml")
+
+    def result(self) -> Result[list[ModelRow]]:
+        """Return a row per model."""
+        from curate.pipeline.pipeline import head
+        from curate.runs.opening import place
+
+        judges: Mapping[str, Settings] = {}
+        if self.has_pipeline():
+            judges = cast("Mapping[str, Settings]", head(place(self.pipeline, self.run, tell=self.notify)[-1]).judges)
+        rows, say = listed(judges), RecordWords("models/models")
+        table = [say.cells("model", row) for row in rows]
+        return Result(rows, [as_table(table, left=len(table[0])), say("prices")])
+
+
+class ModelsTestCommand(OnModels):
     """Send a model one tiny prompt.
 
     It costs next to nothing; reply, tokens and cost are printed.
@@ -62,9 +64,8 @@ class ModelsTestCommand(ModelsCommand):
 
     name: str = argument("A model that `curate models` lists.", complete="models")
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[ModelTest]:
         """Return what the model replied."""
-        from curate.commands.models.trial import tried
         from curate.runs.opening import loaded
 
         notices: list[str] = []
@@ -76,24 +77,10 @@ class ModelsTestCommand(ModelsCommand):
         pipeline = loaded(self.pipeline, self.run, tell=self.notify)[-1] if self.has_pipeline() else None
         trial = tried(self.name, pipeline, notice)
         failed = RunFailed(trial.problem) if trial.problem else None
-        return Result(asdict(trial), _report(trial), notices, failed)
+        return Result(trial, _report(trial), notices, failed)
 
 
-def _table(rows: list[dict[str, str | int | float | bool | None]]) -> list[str]:
-    names = [name for name in rows[0] if name not in ("source", "note")]
-    table = as_table([{name: _cell(row[name]) for name in names} for row in rows], left=len(names))
-    return [table, "input, output: price per million tokens; notes: --json"]
-
-
-def _cell(entry: str | int | float | bool | None) -> str:
-    if entry is None:
-        return "-"
-    if isinstance(entry, bool):
-        return "yes" if entry else "no"
-    return entry if isinstance(entry, str) else f"{entry:,}" if isinstance(entry, int) else f"{entry:g}"
-
-
-def _report(trial: "ModelTest") -> list[str]:
+def _report(trial: ModelTest) -> list[str]:
     usage = trial.usage
     tokens = usage and (
         f"{usage.prompt:,} prompt tokens, {usage.cached:,} of them from a cache; "

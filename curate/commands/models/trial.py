@@ -3,12 +3,13 @@
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, cast
 
 from curate.ask.judges.llm import named_model
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, ProviderError
+from curate.core.figures import Record, figure
 from curate.core.messages import Reply, Request, Usage
 from curate.llm.cost import cost
 from curate.llm.providers import beyond, identity, key_variable, provider
@@ -24,36 +25,47 @@ PASSAGES = ("Paris is the capital of France.", "Tea is grown in the hills of Fuj
 """Passages of the test call: the first answers its query, the second does not; no text of a user is sent."""
 
 
-@dataclass(frozen=True)
-class ModelTest:
-    """Result of one tiny call to a model."""
+class ModelTest(Record, schema_name="test"):
+    """What one tiny call to a model came to; an error if it cannot judge as it is set."""
 
-    name: str
-    model: str
-    """Name of the model in the reply."""
-    json_mode: str
-    seconds: float
-    """Seconds from sending to the reply, including loading of the provider's library and connecting."""
-    finish: str
-    grades: Mapping[str, str | None]
-    """Label of the passage -> grade, None if unreadable; one passage answers the query, the other does not."""
-    usage: Usage | None
-    cost: float | None
-    """None if the price or the usage is unknown."""
-    currency: str | None
-    problem: str
-    """Why this model cannot judge with these settings, and a remedy; empty if it can."""
+    name: str = figure("name of the judge")
+    model: str = figure("as the reply names it")
+    json_mode: str = figure("how an answer in JSON is asked for")
+    seconds: float = figure("from sending to the reply, including loading and connecting", digits=2)
+    finish: str = figure("why the reply ended")
+    grades: Mapping[str, str | None] = figure("label of a passage -> grade; null where none could be read")
+    usage: Usage | None = figure("tokens of the call")
+    cost: float | None = figure("price of the call; null without a price or usage", digits=6)
+    currency: str | None = figure("of the cost")
+    problem: str = figure("why it cannot judge; empty if it can")
 
 
-def listed(own: Mapping[str, Settings]) -> list[dict[str, str | int | float | bool | None]]:
-    """Return one row per language model, sorted by name: presets, and `own` definitions of a pipeline.
+class ModelRow(Record, schema_name="row"):
+    """A row per language model that can be named."""
 
-    Unknown entries are None. `key` is the environment variable of the API key, None if no key is sent; `set` is whether
-    that variable has a value.
-    """
+    name: str = figure("name of the judge")
+    source: Literal["pipeline", "preset"] = figure("where it is defined")
+    kind: str = figure("provider")
+    model: str | None = figure("as the vendor names it")
+    address: str | None = figure("where requests go")
+    key: str | None = figure("variable that the key is read from; null where none is sent")
+    egress: str = figure("where texts go")
+    set: bool | None = figure("whether the variable holds a key")
+    json_mode: str = figure("how an answer in JSON is asked for")
+    context: int | None = figure("tokens")
+    input: float | None = figure("price of a million tokens")
+    output: float | None = figure("price of a million tokens")
+    currency: str | None = figure("of the prices")
+    date: str | None = figure("of the price")
+    batch: bool = figure("whether it can be asked by batches")
+    note: str | None = figure("what to know of it")
+
+
+def listed(own: Mapping[str, Settings]) -> list[ModelRow]:
+    """Return one row per language model, sorted by name: presets, and `own` definitions of a pipeline."""
     models = {name: named_model(own, name) for name in sorted({*own, *presets()})}
     return [
-        {"name": name, "source": "pipeline" if name in own else "preset", **_facts(config)}
+        _row(name, "pipeline" if name in own else "preset", config)
         for name, config in models.items()
         if config is not None
     ]
@@ -134,23 +146,22 @@ def _context(pipeline: "Pipeline | None") -> "Context":
     return Context(folder, folder, folder, language=head.language, definitions=typed_definitions)
 
 
-def _facts(config: LanguageModel) -> dict[str, str | int | float | bool | None]:
+def _row(name: str, source: Literal["pipeline", "preset"], config: LanguageModel) -> ModelRow:
     variable = key_variable(config)
     price = config.price.model_dump(mode="json") if config.price else {}
     unnamed = config.model_copy(update={"vendor": None, "extra_body": {}})  # its identity names the address instead
-    return {
-        "kind": config.kind,
-        "model": config.model,
-        "address": str(identity(unnamed)["vendor"]),
-        "key": variable,
-        "egress": "remote" if beyond("", config) else "local",
-        "set": None if variable is None else bool(os.environ.get(variable, "").strip()),
-        "json_mode": config.json_mode,
-        "context": config.context_tokens,
-        "input": price.get("input"),
-        "output": price.get("output"),
-        "currency": price.get("currency"),
-        "date": price.get("date"),
-        "batch": config.batch,
-        "note": config.note,
-    }
+    return ModelRow(
+        name=name,
+        source=source,
+        kind=config.kind,
+        model=config.model,
+        address=str(identity(unnamed)["vendor"]),
+        key=variable,
+        egress="remote" if beyond("", config) else "local",
+        set=None if variable is None else bool(os.environ.get(variable, "").strip()),
+        json_mode=config.json_mode,
+        context=config.context_tokens,
+        **{name: price.get(name) for name in ("input", "output", "currency", "date")},
+        batch=config.batch,
+        note=config.note,
+    )

@@ -33,7 +33,7 @@ ENVELOPE = "envelope"
 SHARED = "shared"
 MAKING = "making"
 """Name of the file for all commands of stages that build a task type, whose `--plan --json` output is the same."""
-_ALONE = {"anonymise recognisers": "recognisers", "status show": "show"}
+_ALONE = {"status show": "show"}
 """Top-level commands whose schema is in the folder of another command."""
 _PLAIN = {name: {"type": name} for name in ("string", "integer", "number", "boolean", "null", "object")}
 

@@ -492,11 +492,11 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
 
 def test_every_recogniser_is_listed_with_its_kind(tmp_path: Path) -> None:
     rows = listing()
-    assert [row["recogniser"] for row in rows] == RECOGNISERS.names()
-    assert {row["recogniser"]: row["kind"] for row in rows}["mobile"] == "phone"
-    assert all(row["finds"].endswith(".") for row in rows)
-    assert all(row["kind"] != "-" for row in rows), "give pii/examples.yaml a text for it"
-    assert machine.data(curate(tmp_path, "recognisers", "--json").stdout) == rows
+    assert [row.recogniser for row in rows] == RECOGNISERS.names()
+    assert {row.recogniser: row.kind for row in rows}["mobile"] == "phone"
+    assert all(row.finds.endswith(".") for row in rows)
+    assert all(row.kind != "-" for row in rows), "give pii/examples.yaml a text for it"
+    assert machine.data(curate(tmp_path, "recognisers", "--json").stdout) == [row.to_json() for row in rows]
 
 
 def test_the_order_is_checked_before_a_file_is_read(tmp_path: Path) -> None:
