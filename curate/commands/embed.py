@@ -1,25 +1,66 @@
-"""Embeddings of a run's texts, computed ahead of the stages on one machine or several.
+"""`curate embed`: encode a run's texts into the cache before its stages run, on one machine or several.
 
 Only the cache of embeddings is written, so several processes may work at the same time.
 """
 
+import re
 from collections.abc import Sequence
 
 from curate.ask import build
 from curate.commands.diversify import Config as Diversify
-from curate.core.config import Json
-from curate.core.errors import UserError
+from curate.core.errors import ConfigError, UserError
+from curate.core.figures import Record, figure
 from curate.core.records import FILTERED
 from curate.pipeline.configs import PoolConfig as Pool
 from curate.pipeline.stage import Context
 from curate.retrieval.retrievers.dense import DenseRetriever
 from curate.retrieval.vectors import encode_in_parts, encode_part, fill_texts
+from curate.runs.command import Names, option
+from curate.runs.options import OnPipeline
 from curate.runs.runner import Run
 from curate.system.corpus import TableCorpus
 from curate.system.run_lock import enough_space
+from curate.view.answers import Result
+from curate.view.text import as_table
 
 
-def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1)) -> list[dict[str, Json]]:
+class EncodedTexts(Record, schema_name="row"):
+    """A row per encoder."""
+
+    encoder: str
+    tables: str = figure("stage whose texts were encoded")
+    queries_encoded: int
+    documents_encoded: int
+    folder: str = figure("of the cache")
+
+
+class EmbedCommand(OnPipeline):
+    """Precompute embeddings.
+
+    Queries and documents are encoded into the cache ahead of diversify or pool; cached texts are skipped.
+    """
+
+    words = "embed"
+    examples = ("embed --encoder e5", "embed --shard 0/3")
+
+    encoder: Names = option("Name of an encoder; default: those of the next stage.", (), metavar="NAMES")
+    shard: str = option("Part of the texts to encode: 0/3, 1/3 and 2/3 together are all.", "0/1", metavar="I/N")
+
+    def result(self) -> Result[list[EncodedTexts]]:
+        """Encode the texts that the cache lacks, and return a row per encoder and table."""
+        rows = embed(self.open_run(), self.encoder, _parsed_shard(self.shard))
+        return Result(rows, [as_table([row.to_json() for row in rows])])
+
+
+def _parsed_shard(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    number, shards = (int(group) for group in match.groups()) if match else (0, 0)
+    if number >= shards:
+        raise ConfigError(f"--shard: found {text!r}, expected I/N with I from 0 to N - 1, for example 0/3")
+    return number, shards
+
+
+def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1)) -> list[EncodedTexts]:
     """Encode the uncached texts of one shard of a run; return one row of counts per encoder.
 
     `part` is (index of the shard from 0, number of shards). Texts and encoders are those of the next stage:
@@ -31,7 +72,7 @@ def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1
     tables = FILTERED if diversified else "mask"
     queries, corpus = context.read(tables, "queries")["text"].to_list(), TableCorpus(context.folder(tables))
     engine = build.engine(context) if build.workers(context) else None
-    rows: list[dict[str, Json]] = []
+    rows: list[EncodedTexts] = []
     for name in encoders or _needed(work, context, diversified=diversified):
         encoder = build.encoder(context, name)
         with enough_space(encoder.folder):
@@ -42,8 +83,7 @@ def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1
                 encoded_queries, encoded_docs = encode_in_parts(
                     engine, encoder, corpus, queries, context.progress, part
                 )
-        counts: dict[str, Json] = {"queries_encoded": encoded_queries, "documents_encoded": encoded_docs}
-        rows.append({"encoder": name, "tables": tables, **counts, "folder": str(encoder.folder)})
+        rows.append(EncodedTexts(name, tables, encoded_queries, encoded_docs, str(encoder.folder)))
     return rows
 
 
