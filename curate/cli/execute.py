@@ -1,12 +1,15 @@
 """Run a command with the options that were typed, and print its result; `--version`."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import typer
 
 from curate.commands.index import Entry, command_class
 from curate.core.errors import ConfigError, suggestion
+from curate.core.protocols import quiet
+from curate.runs.command import silent
 from curate.view import output_mode
 from curate.view.answers import PACKAGE, Result, begin, give
 from curate.view.progress import bars
@@ -19,8 +22,9 @@ def execute(entry: Entry, options: Mapping[str, Any]) -> None:
     typed = {name: chosen for name, chosen in options.items() if chosen is not None and chosen != []}
     own, assign = _own_settings(entry, typed.pop("settings", ()))
     typed |= {"settings": assign} if assign else {}
-    with bars() as (progress, tell):
-        command = command_class(entry["class"])(**typed, **own, progress=progress, tell=tell, notify=_notify)
+    kind = command_class(entry["class"])
+    with nullcontext((quiet, silent)) if kind.asks else bars() as (progress, tell):
+        command = kind(**typed, **own, progress=progress, tell=tell, notify=_notify)
         result = command.result()
     give(result)
     command.afterwards()

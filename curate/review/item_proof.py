@@ -53,6 +53,7 @@ def prove(review: Desk, items: ReviewItems) -> dict[str, Json]:
         "of": review.sample.design.facts["of"],
         "rows": len(rows),
         "read": len(read),
+        "twice": sum(row.read_twice for row in rows),
         "items": sum(sizes.values()),
         "outdated": outdated,
         "precision": shown(sample_estimates.share(list(counts_of.values()))),

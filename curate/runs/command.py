@@ -105,6 +105,8 @@ class Command(Section):
     """Two calls for the help, without the word `curate`."""
     removed: ClassVar[Mapping[str, str]] = {}
     """Option of the version before -> what to type instead."""
+    asks: ClassVar[bool] = False
+    """Whether it asks questions on a terminal, which bars of progress would wipe out: then it draws them itself."""
     speaks_json: ClassVar[bool] = True
     """Whether `--json` prints an answer."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curate.core.config import Json
-from curate.runs.command import RUN, SPENDING, Assignments, Command, option
+from curate.runs.command import RUN, SPENDING, Assignments, Command, option, setting
 from curate.view.answers import Result
 from curate.view.text import as_table
 
@@ -42,12 +42,17 @@ class OnRun(Command):
         return work
 
 
-class OnPipeline(OnRun):
-    """A command about a run, whose settings may be changed."""
+class OnPipelineFile(OnRun):
+    """A command about a run, or about a pipeline that has none yet."""
 
     pipeline: str | None = option(
         "Pipeline file, or the name of a packaged one.", None, complete="pipelines", metavar="FILE", group=RUN
     )
+
+
+class OnPipeline(OnPipelineFile):
+    """A command about a run, whose settings may be changed."""
+
     settings: Assignments = option(
         "Change a setting; may be repeated.",
         (),
@@ -72,6 +77,14 @@ class OnPipeline(OnRun):
         if source is not None:
             changes, pipeline = [*opening.of_source(kind, source), *changes], pipeline or PACKAGED[kind]
         return self._reporting(opening.opened(pipeline, self.run, changes, tell=self.notify))
+
+
+class WithRunFiles(Command):
+    """A command that reads rankings of other systems."""
+
+    run_file: tuple[Path, ...] = option("A TREC run or mteb's predictions; may be repeated.", (), metavar="FILE")
+    subset: str | None = setting("Subset of an mteb file that has several.", None)
+    split: str | None = setting("Split of an mteb file that has several.", None)
 
 
 class Spending(Command):

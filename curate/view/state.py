@@ -129,15 +129,19 @@ def commands(group: Literal["report", "audit"]) -> Mapping[str, str]:
 
 
 def advice(proof: Mapping[str, Any], language: str = "en") -> str:
-    """Return what to do with labels by a sample that assessors read (see `review.proof.prove`), as a sentence."""
-    words, precision = strings(language), proof["confirmed"]["relevant"]
-    texts = words["state"]["advice"]
+    """Return what to do with labels by a sample that assessors read, as a sentence.
+
+    `proof` is the result of `review.proof.prove`, or of `review.item_proof.prove`.
+    """
+    words, of_items = strings(language), "precision" in proof
+    texts, precision = words["state"]["advice"], proof["precision"] if of_items else proof["confirmed"]["relevant"]
     if precision is None:
-        return str(texts["nothing" if proof["read"] else "unread"])
+        return str(texts[("outdated" if of_items else "nothing") if proof["read"] else "unread"])
     holding = Evidence(QUERIES, precision, proof["twice"]).conditions
     key = next((name for name in ("accepted", "precision", "twice") if not holding[name]), "ready")
     share = run_figures.percents(precision, words)
-    return str(texts[key]).format(share=share, pairs=proof["twice"], **_thresholds(words["state"]))
+    what = texts["of"]["items" if of_items else "positives"]
+    return str(texts[key]).format(share=share, what=what, pairs=proof["twice"], **_thresholds(words["state"]))
 
 
 def _thresholds(words: Mapping[str, Any]) -> dict[str, str]:

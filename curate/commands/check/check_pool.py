@@ -5,8 +5,8 @@ from pathlib import Path
 
 from curate.commands.check.missed import Capture
 from curate.commands.check.pool import PoolFigures, PoolOptions, check
-from curate.runs.command import option, setting
-from curate.runs.options import OnRun
+from curate.runs.command import option
+from curate.runs.options import OnRun, WithRunFiles
 from curate.runs.rankings import Covered
 from curate.view.answers import Result
 from curate.view.record_words import RecordWords
@@ -16,7 +16,7 @@ NAMED = 20
 """Maximum number of unsaturated queries listed; `--json` has all."""
 
 
-class CheckPoolCommand(OnRun):
+class CheckPoolCommand(OnRun, WithRunFiles):
     """Measure the pool.
 
     What each retriever alone contributes, what the pool misses, and how far a run file is judged.
@@ -25,15 +25,12 @@ class CheckPoolCommand(OnRun):
     words = "check pool"
     examples = ("check pool", "check pool --run runs/demo --run-file system.trec")
 
-    run_file: tuple[Path, ...] = option("A TREC run or mteb's predictions; may be repeated.", (), metavar="FILE")
     below: tuple[Path, ...] = option(
         "Graded random pairs from below the pool: query_id, doc_id, grade; may be repeated.", (), metavar="FILE"
     )
     depth: int | None = option(
         "Count the top N of each retriever as its own; default: the depth of the pool.", None, ge=1
     )
-    subset: str | None = setting("Subset of an mteb file that has several.", None)
-    split: str | None = setting("Split of an mteb file that has several.", None)
 
     def result(self) -> Result[PoolFigures]:
         """Return the figures of the pool."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from curate.commands.diff.changes import LabelEffects
 from curate.commands.diff.diff import DiffFigures, DiffOptions, diff, need_form, write
-from curate.runs.command import Command, argument, option, setting
+from curate.runs.command import argument, option
+from curate.runs.options import WithRunFiles
 from curate.runs.outputs import free_place
 from curate.view.answers import Result
 from curate.view.record_words import RecordWords
@@ -15,7 +16,7 @@ from curate.view.text import as_table, too_few
 SIDE = "A run folder, or an export."
 
 
-class DiffCommand(Command):
+class DiffCommand(WithRunFiles):
     """Compare two versions.
 
     Every label that differs, why, and what that does to systems.
@@ -26,10 +27,7 @@ class DiffCommand(Command):
 
     before: Path = argument(SIDE, complete="runs")
     after: Path = argument(SIDE, complete="runs")
-    run_file: tuple[Path, ...] = option("A TREC run or mteb's predictions; may be repeated.", (), metavar="FILE")
     out: Path | None = option("File for every changed label with its reason: .csv or .parquet.", None, metavar="FILE")
-    subset: str | None = setting("Subset of an mteb file that has several.", None)
-    split: str | None = setting("Split of an mteb file that has several.", None)
 
     def result(self) -> Result[DiffFigures]:
         """Return the figures of the comparison; with `out`, write every changed label."""

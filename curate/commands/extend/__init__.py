@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from curate.runs import opening
-from curate.runs.command import Names, argument, option, setting
-from curate.runs.options import LedgerFirst, Plannable
+from curate.runs.command import Names, argument, option
+from curate.runs.options import LedgerFirst, Plannable, WithRunFiles
 from curate.view.answers import Result
 from curate.view.text import as_table
 
 
-class ExtendCommand(Plannable, LedgerFirst):
+class ExtendCommand(Plannable, LedgerFirst, WithRunFiles):
     """Judge new systems' documents.
 
     Documents that later systems rank high and nobody has judged are judged, and the next version of the run is written.
@@ -23,12 +23,9 @@ class ExtendCommand(Plannable, LedgerFirst):
     examples = ("extend runs/demo --run-file system.trec --plan", "extend runs/demo --encoder e5 --max-cost 5")
 
     run: Path = argument("Run folder of the earlier version.", complete="runs")
-    run_file: tuple[Path, ...] = option("A TREC run or mteb's predictions; may be repeated.", (), metavar="FILE")
     encoder: Names = option("An encoder that searches the corpus; may be repeated.", (), metavar="NAME")
     depth: int = option("Documents of each system that are judged.", 10, ge=1)
     out: Path | None = option("Folder of the new version; default: the run's, with -v2 behind.", None, metavar="FOLDER")
-    subset: str | None = setting("Subset of an mteb file that has several.", None)
-    split: str | None = setting("Split of an mteb file that has several.", None)
 
     def result(self) -> Result[Any]:
         """Return the folder and the figures of the new version; with `plan`, what it would ask."""

@@ -10,6 +10,7 @@ import typer
 from curate.runs.command import Assignments, Command, Names, argument, option
 from curate.system import interrupts
 from curate.view.answers import Result
+from curate.view.progress import bars
 
 if TYPE_CHECKING:
     from curate.commands.init.doubts import Doubt
@@ -26,6 +27,7 @@ class InitCommand(Command):
     words = "init"
     examples = ("init my-data --name my-benchmark", "init --queries questions.csv --corpus answers.jsonl")
 
+    asks = True
     speaks_json = False
 
     source: str | None = argument("A folder with queries, corpus and perhaps qrels, or an mteb task's name.", None)
@@ -57,7 +59,6 @@ class InitCommand(Command):
     def result(self) -> Result[Any]:
         """Look at the data, ask what they leave open, write the file, and return its path and the printed lines."""
         from curate.commands.init.doubts import doubt
-        from curate.commands.init.looking import look
         from curate.commands.init.request import InitRequest
         from curate.commands.init.screen import lines
         from curate.commands.init.writing import draft, need_free, write
@@ -80,16 +81,25 @@ class InitCommand(Command):
             request = _with_sources(request)
         need_free(request)
         told_presets(self.notify)
-        user_data = look(request, self.progress)
+        user_data = self._look(request)
         while unsure := doubt(user_data):
             request = _with_choice(user_data, unsure)
-            user_data = look(request, self.progress)
+            user_data = self._look(request)
         pipeline_draft = draft(user_data)
         output = [*lines(user_data, pipeline_draft)]
         write(pipeline_draft)
         if request is not typed:
             output.append(f"the same without questions: {request.command()}")
         return Result({"pipeline": str(request.path), "lines": output}, output)
+
+    def _look(self, request: "InitRequest") -> "DataSources":
+        """Read the data; between two questions on a terminal, with bars of their own."""
+        from curate.commands.init.looking import look
+
+        if not _terminal():
+            return look(request, self.progress)
+        with bars() as (progress, _):
+            return look(request, progress)
 
 
 def _terminal() -> bool:

@@ -7,19 +7,15 @@ from typing import cast
 from curate.commands.models.trial import ModelRow, ModelTest, listed, tried
 from curate.core.config import Settings
 from curate.core.errors import RunFailed
-from curate.runs.command import RUN, argument, option
-from curate.runs.options import OnRun
+from curate.runs.command import argument
+from curate.runs.options import OnPipelineFile
 from curate.view.answers import Result
 from curate.view.record_words import RecordWords
 from curate.view.text import as_table
 
 
-class OnModels(OnRun):
+class OnModels(OnPipelineFile):
     """A command about language models: the presets, and those of a pipeline or run."""
-
-    pipeline: str | None = option(
-        "Pipeline file, or the name of a packaged one.", None, complete="pipelines", metavar="FILE", group=RUN
-    )
 
     def has_pipeline(self) -> bool:
         """Return whether a pipeline or a run is named, or `runs` has one; if not, give notice of changed presets."""

@@ -135,11 +135,13 @@ _AFTER = {
 def report_items(review: "Desk", notices: Sequence[str]) -> Result[Any]:
     """Return the precision of a task type's published labels, by the rows of a sample read so far."""
     from curate.review import item_proof, items
+    from curate.view import state
 
     folder = review.sample.folder.parents[1]
     kind = items.chosen(str(review.sample.design.facts["of"]))
     figures: dict[str, Any] = item_proof.prove(review, items.of_run(folder, kind))
-    lines = [*item_proof.heading(figures), as_table(list(item_proof.lines(figures)), digits=3)]
+    table = as_table(list(item_proof.lines(figures)), digits=3)
+    lines = [state.advice(figures), *item_proof.heading(figures), table]
     return Result(figures, lines, notices)
 
 

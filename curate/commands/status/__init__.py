@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curate.runs.command import RUN, argument, option
-from curate.runs.options import OnRun
+from curate.runs.command import argument, option
+from curate.runs.options import OnPipelineFile, OnRun
 from curate.view.answers import Result, plain
 from curate.view.text import as_table
 
@@ -18,7 +18,7 @@ LONGEST = 60
 """Characters of a value that `show` prints; `--json` has all."""
 
 
-class StatusCommand(OnRun):
+class StatusCommand(OnPipelineFile):
     """Show progress and cost.
 
     One row per stage: state, rows, seconds and cost.
@@ -26,10 +26,6 @@ class StatusCommand(OnRun):
 
     words = "status"
     examples = ("status", "status --run runs/demo --json")
-
-    pipeline: str | None = option(
-        "Pipeline file, or the name of a packaged one.", None, complete="pipelines", metavar="FILE", group=RUN
-    )
 
     def result(self) -> Result[Any]:
         """Return a row per stage."""

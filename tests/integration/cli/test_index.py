@@ -5,12 +5,15 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from typer.testing import CliRunner
 
 from curate.cli.app import app
 from curate.commands import index
+from curate.core.errors import CurateError
 from tests import ROOT
 
 ENTRIES = {entry["words"]: entry for entry in index.load()}
@@ -79,3 +82,14 @@ def test_a_setting_that_was_an_option_names_what_to_type(words: str) -> None:
 def test_an_unknown_setting_of_a_command_is_named(tmp_path: object) -> None:
     done = CliRunner().invoke(app, ["tokens", "texts.csv", "--set", "term=3"], prog_name="curate")
     assert "did you mean 'terms'" in str(done.exception)
+
+
+def test_a_command_that_asks_is_not_drawn_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bars of progress, once they are drawn, wipe out the line of a question."""
+
+    def drawn() -> NoReturn:
+        raise AssertionError("bars around a command that asks")
+
+    monkeypatch.setattr("curate.cli.execute.bars", drawn)
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "nothing")], prog_name="curate")
+    assert isinstance(done.exception, CurateError)

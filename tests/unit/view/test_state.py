@@ -129,13 +129,20 @@ def test_every_command_on_the_page_is_one_of_the_program(line: str) -> None:
         (None, 0, 9, "do not publish: nobody has read a pair that the panel calls relevant"),
         ((0.13, 0.08, 0.2), 60, 200, "do not publish: the readers confirmed 13 % (8–20) of the positives"),
         ((0.85, 0.7, 0.93), 60, 200, "do not publish yet: the readers confirmed 85 % (70–93) of the positives, and"),
-        ((0.92, 0.88, 0.95), 12, 200, "but two of them read 12 pairs only, of 50 that are needed"),
+        ((0.92, 0.88, 0.95), 12, 200, "but two of them read 12 rows only, of 50 that are needed"),
         ((0.92, 0.88, 0.95), 50, 200, "the labels can be published: the readers confirmed 92 % (88–95) of the"),
     ],
 )
 def test_a_review_says_first_what_to_do(precision: Any, twice: int, read: int, said: str) -> None:
     figure = precision and dict(zip(("value", "low", "high"), precision, strict=True))
     assert said in advice({"confirmed": {"relevant": figure}, "twice": twice, "read": read})
+
+
+def test_a_review_of_items_speaks_of_labels_and_of_items_that_changed() -> None:
+    good = {"value": 0.92, "low": 0.88, "high": 0.95}
+    assert "confirmed 92 % (88–95) of the labels" in advice({"precision": good, "twice": 50, "read": 99})
+    assert "the items changed" in advice({"precision": None, "twice": 0, "read": 99})
+    assert "nobody has read a row" in advice({"precision": None, "twice": 0, "read": 0})
 
 
 def test_a_third_language_is_only_an_entry_of_the_words() -> None:
