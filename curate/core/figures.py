@@ -100,9 +100,9 @@ def schema(answer: Any) -> Schema:  # noqa: ANN401 - a type, or a generic of typ
     records = dict[str, type[Record]]()
     root = _type(answer, records)
     definitions: dict[str, Schema] = {}
-    while missing := records.keys() - definitions.keys():
-        for name in missing:
-            definitions[name] = _definition(records[name], records)
+    while len(definitions) < len(records):  # a definition may add records, always behind
+        name = list(records)[len(definitions)]
+        definitions[name] = _definition(records[name], records)
     return {**root, "$defs": definitions}
 
 
@@ -118,10 +118,8 @@ def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schem
     kinds = get_type_hints(record)
     properties = {}
     for entry in fields(cast("Any", record)):
-        description = _display(entry.metadata).description
-        properties[entry.name] = _type(kinds[entry.name], records) | (
-            {"description": description} if description else {}
-        )
+        text = _display(entry.metadata).description
+        properties[entry.name] = _type(kinds[entry.name], records) | ({"description": text} if text else {})
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 

@@ -15,11 +15,10 @@ whose name ends in `?` is optional.
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from curate.commands.index import load
+from curate.commands.index import command_class, load
 from curate.core import figures, safe_yaml
 from curate.core.errors import NotFound, suggestion
 from curate.pipeline import stages
@@ -57,8 +56,7 @@ def schema(name: str) -> Schema:
         raise NotFound(f"no schema of {name!r}: {suggestion(name, commands)}")
     head = {"$schema": DIALECT, "title": f"curate {name}", "description": about(name)}
     if name in _answers():
-        module, _, command = _answers()[name]["class"].partition(":")
-        return {**head, **_of_records(getattr(import_module(f"curate.commands.{module}"), command))}
+        return {**head, **_of_records(command_class(_answers()[name]["class"]))}
     file = _file(name)
     definitions = {
         type_name: _type(fields) for type_name, fields in {**_file(SHARED)["types"], **file.get("types", {})}.items()

@@ -255,7 +255,9 @@ def report(order: TokenRequest, progress: Progress = quiet) -> TokensFigures:
     )
     if order.out is not None:
         order.out.mkdir(parents=True, exist_ok=True)
-        write_json(order.out / "tokens.json", {k: v for k, v in figures.to_json().items() if k != "folder"})
+        write_json(
+            order.out / "tokens.json", {name: cell for name, cell in figures.to_json().items() if name != "folder"}
+        )
         write_text(order.out / "README.md", readme(figures))
     return figures
 

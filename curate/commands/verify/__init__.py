@@ -1,16 +1,12 @@
 """`curate verify`: check an export against its manifest and the ledger."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from curate.commands.verify.verification import Verified, verify
 from curate.core.errors import CheckFailed, ConfigError, CurateError, NotFound, Unchecked
 from curate.runs.command import Command, argument, option
 from curate.runs.running import opened
 from curate.view.answers import Result
-
-if TYPE_CHECKING:
-    from curate.commands.verify.verification import Verified
 
 
 class VerifyCommand(Command):
@@ -29,10 +25,8 @@ class VerifyCommand(Command):
     )
     recorded: tuple[str, ...] = option("Recorded grades of a `replay` judge; may be repeated.", (), metavar="NAME=FILE")
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[list[Verified]]:
         """Return a result per export below the folder: differences, and what was not checked."""
-        from curate.commands.verify.verification import verify
-
         if not self.folder.is_dir():
             raise NotFound(f"{self.folder}: no such folder; give one that `curate export` wrote, or a run's `export`")
         files: dict[str, Path] = {}
@@ -49,10 +43,10 @@ class VerifyCommand(Command):
             failed = CheckFailed(f"{self.folder}: {_counted(different)}; export again, or ask who changed the files")
         elif unchecked := [unchecked_part for result in results for unchecked_part in result.unchecked]:
             failed = Unchecked(f"{self.folder}: not checked: {'; '.join(unchecked)}")
-        return Result([asdict(result) for result in results], map(_text, results), failed=failed)
+        return Result(results, map(_text, results), failed=failed)
 
 
-def _text(result: "Verified") -> str:
+def _text(result: Verified) -> str:
     verdict = "verified, but for what was not checked" if result.unchecked else "verified"
     lines = [f"{result.folder}: {_counted(len(result.differences)) if result.differences else verdict}"]
     lines += [f"- {line}" for line in result.differences]

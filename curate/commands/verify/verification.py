@@ -12,6 +12,7 @@ from curate.commands.verify import readmes
 from curate.commands.verify import readmes as triples
 from curate.core.config import text_digest
 from curate.core.errors import DataError, UserError
+from curate.core.figures import Record, figure
 from curate.core.records import shown
 from curate.ledger import Ledger
 from curate.llm import passages
@@ -28,19 +29,28 @@ _UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, Recu
 """Errors that reading a file with unexpected content may raise."""
 
 
+class Verified(Record, schema_name="row"):
+    """A row per export of the folder; an error if anything differs or could not be checked."""
+
+    folder: Path = figure("folder of the export")
+    differences: list[str] = figure("sentences with counts and example ids; empty if the export agrees")
+    pairs: int = figure("judged pairs looked up in the ledger")
+    labels: int = figure("rows of labels derived again")
+    unchecked: list[str] = figure("parts that could not be checked")
+
+
 @dataclass
-class Verified:
-    """Result of verifying one export."""
+class _Verification:
+    """What was found so far in one export."""
 
     folder: Path
     differences: list[str]
-    """Sentences with counts and example ids; empty if the export agrees with the ledger."""
     pairs: int = 0
-    """Number of judged pairs looked up in the ledger."""
     labels: int = 0
-    """Number of rows of labels that were recomputed and compared."""
     unchecked: list[str] = field(default_factory=list)
-    """Parts that cannot be recomputed from the tables or the ledger, as noun phrases."""
+
+    def verified(self) -> Verified:
+        return Verified(self.folder, self.differences, self.pairs, self.labels, self.unchecked)
 
 
 @dataclass(frozen=True)
@@ -73,14 +83,15 @@ def verify(folder: Path, ledger: Ledger, recorded: Mapping[str, Path] | None = N
 def _readable(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str]) -> Verified:
     """Return the result of verifying one export; a malformed manifest is a difference."""
     try:
-        return _verified(folder, votes, seen)
+        return _verified(folder, votes, seen).verified()
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        return Verified(folder, [f"{manifest.NAME}: it is not in the form that curate writes ({type(error).__name__})"])
+        sentence = f"{manifest.NAME}: it is not in the form that curate writes ({type(error).__name__})"
+        return _Verification(folder, [sentence]).verified()
 
 
-def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str]) -> Verified:
+def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str]) -> _Verification:
     body = manifest.read(folder)
-    result = Verified(folder, list(manifest.changed(folder, body["files"])))
+    result = _Verification(folder, list(manifest.changed(folder, body["files"])))
     result.differences += foreign(folder, body["format"], body["files"])
     if body["format"] not in {*EXPORTERS.names(), *FILES}:
         result.differences.append(
@@ -100,7 +111,9 @@ def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
     return result
 
 
-def _compare(result: Verified, body: Mapping[str, Any], votes: Votes, seen: dict[tuple[str, int | None], str]) -> None:
+def _compare(
+    result: _Verification, body: Mapping[str, Any], votes: Votes, seen: dict[tuple[str, int | None], str]
+) -> None:
     """Add differences in texts and labels to the result; any file of the export may have been replaced."""
     module, _, name = READERS[body["format"]].partition(":")
     written: ExportContents = getattr(import_module(module), name)(result.folder)
@@ -119,7 +132,7 @@ def _compare(result: Verified, body: Mapping[str, Any], votes: Votes, seen: dict
 
 
 def _compare_labels(
-    result: Verified,
+    result: _Verification,
     written: ExportContents,
     verdicts: pl.DataFrame,
     texts: _Texts,
@@ -169,7 +182,7 @@ def _compare_labels(
         result.unchecked += unchecked
 
 
-def _compare_kinds(result: Verified, written: ExportContents, body: Mapping[str, Any], ledger: Ledger) -> None:
+def _compare_kinds(result: _Verification, written: ExportContents, body: Mapping[str, Any], ledger: Ledger) -> None:
     """Add differences in tables of other task types to the result."""
     kind_facts = body.get("kinds", {}) if body["format"] in FOLDERS else {}
     result.differences += [f"{name}: the whole folder is missing" for name in sorted({*kind_facts} - {*written.kinds})]

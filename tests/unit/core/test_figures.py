@@ -52,7 +52,7 @@ def test_zero_and_false_are_defaults() -> None:
 def test_a_schema_has_types_descriptions_and_each_record_once() -> None:
     found = schema(Basket)
     assert found["$ref"] == "#/$defs/box"
-    assert found["$defs"].keys() == {"box", "fruit", "figure"}
+    assert list(found["$defs"]) == ["box", "fruit", "figure"], "in the same order in every run"
     assert found["$defs"]["box"]["properties"] == {
         "fruits": {"type": "array", "items": {"$ref": "#/$defs/fruit"}},
         "best": {"anyOf": [{"$ref": "#/$defs/fruit"}, {"type": "null"}]},
