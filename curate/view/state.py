@@ -103,10 +103,11 @@ def of_evidence(evidence: Evidence, language: str, page: Literal["report", "audi
     values = {"weak": words["comma"].join(evidence.weak), "stage": evidence.unfinished, **_thresholds(words)}
     reasons = {name: text.format(**values) for name, text in words[page]["reasons"].items()}
     later = [name for name in unmet if name in _ASSESSED][1:]
-    damning = [] if evidence.unfinished else [name for name in unmet if name in _RED]
+    # what assessors reject does not get better by running a stage again
+    damning = [name for name in unmet if name in _RED and (name == "accepted" or not evidence.unfinished)]
     first = next(iter([*damning, *unmet]), "ready")
     colour: Literal["green", "amber", "red", "grey"] = (
-        "grey" if evidence.unfinished else "red" if damning else "amber" if unmet else "green"
+        "red" if damning else "grey" if evidence.unfinished else "amber" if unmet else "green"
     )
     return State(
         colour=colour,

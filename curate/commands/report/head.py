@@ -100,24 +100,42 @@ def _people(lead: Mapping[str, Any], words: Words) -> HeadFigure:
 def _agreement(contents: Shown, words: Words) -> HeadFigure:
     texts, agreed = words["head"], contents.agreed["cut"]
     notes = [texts["on"].format(agreed["items"], agreed["clusters"])]
-    if odd := odd_judge(agreed.get("pairs_of_raters") or ()):
-        notes.append(texts["odd"].format(*odd))
+    pairs = contents.agreed["all_grades"].get("pairs_of_raters") or () if contents.scale.positives else ()
+    if odd := odd_judge(pairs):
+        judge, kappa = odd
+        shares = _relevant_shares(contents)
+        others = [share for name, share in shares.items() if name != judge]
+        notes.append(texts["odd"].format(judge, kappa, shares[judge], min(others), max(others)))
     elif len(contents.agreed["panel"]) == len(("one", "other")):
         notes.append(texts["even"])
     return HeadFigure.of_text(texts["agreement"], run_figures.stated(agreed, "fleiss", words), notes)
 
 
 def odd_judge(pairs: Sequence[Mapping[str, Any]]) -> tuple[str, float] | None:
-    """Return the judge with the lowest mean kappa with the others, and that mean; None for fewer than three judges."""
+    """Return the judge with the lowest mean kappa with the others, and that mean; None for fewer than three judges.
+
+    Kappa is weighted linearly if the grades have an order.
+    """
     kappas_by_judge = defaultdict[str, list[float]](list)
     for pair in pairs:
-        for judge in pair["raters"] if pair["nominal"] is not None else ():
-            kappas_by_judge[judge].append(pair["nominal"])
+        kappa = pair.get("linear", pair["nominal"])
+        for judge in pair["raters"] if kappa is not None else ():
+            kappas_by_judge[judge].append(kappa)
     if len(kappas_by_judge) < len(("one", "other", "odd")):
         return None
     means = {judge: fmean(kappas) for judge, kappas in kappas_by_judge.items()}
     judge = min(means, key=lambda name: means[name])
     return judge, means[judge]
+
+
+def _relevant_shares(contents: Shown) -> dict[str, float]:
+    """Return judge -> share of its grades that are relevant; 0 for a judge without grades."""
+    shares = {}
+    for judge, counts in contents.agreed["grades"].items():
+        graded = sum(counts.get(label, 0) for label in contents.scale.labels)
+        relevant = sum(counts.get(label, 0) for label in contents.scale.positives)
+        shares[judge] = relevant / graded if graded else 0.0
+    return shares
 
 
 def _contested(contents: Shown, words: Words) -> HeadFigure:

@@ -7,7 +7,7 @@ import pytest
 
 from curate.commands.report.figures import Shown, Step
 from curate.commands.report.head import cost, evidence, head_figures, odd_judge
-from curate.core.scale import FIVE
+from curate.core.scale import FIVE, Scale
 from curate.view.charts import fitted
 from curate.view.run_figures import QueryCounts
 from curate.view.words import strings
@@ -64,7 +64,12 @@ class Run:
 
     @property
     def agreed(self) -> dict[str, Any]:
-        return {"panel": ["gpt", "qwen", "odd"], "cut": self.cut}
+        grades = {"gpt": {"S": 10, "D": 90}, "qwen": {"A": 20, "B": 80}, "odd": {"S": 80, "D": 20}}
+        return {"panel": [*grades], "cut": self.cut, "all_grades": self.cut, "grades": grades}
+
+    @property
+    def scale(self) -> Scale:
+        return FIVE
 
 
 def texts(run: Run, language: str = "en") -> list[str]:
@@ -80,7 +85,7 @@ def test_five_figures_stand_with_interval_and_n() -> None:
     assert texts(Run(judged={"heuristic": [], "bill": {"gpt": paid}})) == [
         "queries published with a reliable answer | 48 | of 64 queries | 214 positives, 4.5 per query",
         f"{head['people']} | 92 % (88–95) | sample expert: 200 pairs read, 60 of them by two",
-        f"{head['agreement']} | 0.814 (0.790–0.830) | 900 pairs, 64 queries | {head['odd'].format('odd', 0.33)}",
+        f"{head['agreement']} | 0.814 (0.790–0.830) | 900 pairs, 64 queries | {head['odd'].format('odd', 0.33, 0.8, 0.1, 0.2)}",
         "contested pairs | 10.0% (10.0–10.0) | of 40 judged pairs",
         "paid | 12.50 USD | 1,200 calls",
     ]
