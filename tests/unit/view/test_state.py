@@ -12,7 +12,7 @@ from curate.cli.app import app
 from curate.core.languages import base_language
 from curate.runs.checks import CHECKS
 from curate.system import resources
-from curate.view.state import Evidence, advice, commands, of_evidence
+from curate.view.state import Evidence, advice, of_evidence
 from curate.view.words import strings
 
 GOOD = Evidence(
@@ -154,5 +154,5 @@ def test_a_third_language_is_only_an_entry_of_the_words() -> None:
 def test_what_assessors_reject_stays_red_while_a_stage_waits() -> None:
     rejected = {"value": 0.3, "low": 0.2, "high": 0.4}
     state = of_evidence(Evidence(queries=60, precision=rejected, unfinished="export"), "en")
-    assert (state.colour, state.command) == ("red", commands("report")["accepted"])
+    assert (state.colour, state.command) == ("red", "curate check judge")
     assert of_evidence(Evidence(queries=60, precision=None, unfinished="export"), "en").colour == "grey"
