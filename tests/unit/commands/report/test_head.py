@@ -86,7 +86,7 @@ def test_five_figures_stand_with_interval_and_n() -> None:
     assert texts(Run(judged={"heuristic": [], "bill": {"gpt": paid}})) == [
         "queries published with a reliable answer | 48 | of 64 queries | 214 positives, 4.5 per query",
         f"{head['people']} | 92 % (88–95) | sample expert: 200 pairs read, 60 of them by two",
-        f"{head['agreement']} | 0.814 (0.790–0.830) | 900 pairs, 64 queries | {odd}",
+        f"{head['agreement']} | 0.814 (0.790–0.830) | 900 pairs of 64 queries | {odd}",
         "contested pairs | 10.0% (10.0–10.0) | of 40 judged pairs",
         "paid | 12.50 USD | 1,200 calls",
     ]
