@@ -48,7 +48,7 @@ check: $(VENV)/.dev
 
 # The pages of docs/, with the reference made from the program and the report of the demo, in site/.
 docs: $(VENV)/.dev demo
-	$(BIN)/python -m curate.commands.index
+	$(BIN)/python -m curate.runs.index
 	$(BIN)/python docs/reference/make.py
 	$(BIN)/mkdocs build --strict --quiet
 

@@ -10,7 +10,7 @@ from inspect import getattr_static, signature
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from curate.api.cost_plan import consenting
-from curate.commands.index import command_class, load
+from curate.runs.index import command_class, load
 from curate.view.answers import Result
 
 Options = ParamSpec("Options")

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from curate.commands.index import GROUPS, Entry, load
 from curate.core.errors import STOPPED, Stopped
 from curate.runs import completing
+from curate.runs.index import GROUPS, Entry, load
 from curate.view import answers, output_mode
 
 PURPOSE = "Turn raw queries and documents into a retrieval benchmark whose labels can be trusted."

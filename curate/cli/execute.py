@@ -6,10 +6,10 @@ from typing import Any
 
 import typer
 
-from curate.commands.index import Entry, command_class
 from curate.core.errors import ConfigError, suggestion
 from curate.core.protocols import quiet
 from curate.runs.command import silent
+from curate.runs.index import Entry, command_class
 from curate.view import output_mode
 from curate.view.answers import PACKAGE, Result, begin, give
 from curate.view.progress import bars

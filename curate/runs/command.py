@@ -36,11 +36,11 @@ def option(
     `pool.depth`. `complete` is a function of `completing` for the shell. `group` is the heading in the help. `ge` and
     `le` are the least and the greatest value.
     """
-    place: Any = {
+    access: Any = {
         "as": "option", "flag": flag, "key": key, "complete": complete, "metavar": metavar, "group": group,
         "ge": ge, "le": le,
     }  # fmt: skip
-    return Field(default, description=description, json_schema_extra=place, ge=ge, le=le)
+    return Field(default, description=description, json_schema_extra=access, ge=ge, le=le)
 
 
 def argument(
@@ -51,8 +51,8 @@ def argument(
     metavar: str = "",
 ) -> Any:  # noqa: ANN401
     """Return a field that is a positional argument of the command line."""
-    place: Any = {"as": "argument", "complete": complete, "metavar": metavar}
-    return Field(default, description=description, json_schema_extra=place)
+    access: Any = {"as": "argument", "complete": complete, "metavar": metavar}
+    return Field(default, description=description, json_schema_extra=access)
 
 
 def setting(
@@ -67,8 +67,8 @@ def setting(
 
     `key` is the setting of a pipeline that it overrides.
     """
-    place: Any = {"as": "setting", "key": key}
-    return Field(default, description=description, json_schema_extra=place, ge=ge, le=le)
+    access: Any = {"as": "setting", "key": key}
+    return Field(default, description=description, json_schema_extra=access, ge=ge, le=le)
 
 
 def _split(names: object) -> object:
@@ -76,8 +76,8 @@ def _split(names: object) -> object:
     if isinstance(names, str):
         names = [names]
     if isinstance(names, Sequence):
-        parts = [part for name in names for part in (name.split(",") if isinstance(name, str) else [name])]
-        return tuple(part.strip() if isinstance(part, str) else part for part in parts if part)
+        single = [item for name in names for item in (name.split(",") if isinstance(name, str) else [name])]
+        return tuple(name.strip() if isinstance(name, str) else name for name in single if name)
     return names
 
 
@@ -155,8 +155,8 @@ class Command(Section):
 
 def described(field: FieldInfo) -> dict[str, Any]:
     """Return how a field is reached: `as` (option, argument, setting), and what these functions were given."""
-    place = field.json_schema_extra
-    return place if isinstance(place, dict) else {}
+    access = field.json_schema_extra
+    return access if isinstance(access, dict) else {}
 
 
 def assigned(options: Mapping[str, object]) -> list[str]:

@@ -30,8 +30,10 @@ def in_python(message: str) -> str:
 
     Commands to type, which begin with `curate`, stay as they are.
     """
-    parts = re.split(r"(`[^`]*`|\bcurate [a-z][^;,`\n]*)", message)
-    return "".join(part if number % 2 else _OPTION.sub(_argument, part) for number, part in enumerate(parts))
+    segments = re.split(r"(`[^`]*`|\bcurate [a-z][^;,`\n]*)", message)
+    return "".join(
+        segment if number % 2 else _OPTION.sub(_argument, segment) for number, segment in enumerate(segments)
+    )
 
 
 def _argument(option: re.Match[str]) -> str:

@@ -25,10 +25,10 @@ def caveats(heuristic: bool, queries: int | None) -> list[str]:
     return lines if queries is None else [*lines, *too_few(queries)]
 
 
-def as_table(rows: Sequence[Mapping[str, object]], digits: int = 1, *, left: int = 2) -> str:
+def as_table(rows: Sequence[Mapping[str, object]], digits: int = 1, *, text_columns: int = 2) -> str:
     """Return rows with the same columns as an aligned text table; floats with `digits` decimals.
 
-    The first `left` columns are aligned on the left, the others on the right.
+    The first `text_columns` columns are aligned on the left, the others on the right.
 
     Where the terminal is narrower than the table, a row is a paragraph with a line per column.
     """
@@ -37,7 +37,7 @@ def as_table(rows: Sequence[Mapping[str, object]], digits: int = 1, *, left: int
     widths = [max(width(line[column]) for line in cells) for column in range(len(names))]
     lines = [
         "  ".join(
-            f"{cell}{padding}" if column < left else f"{padding}{cell}"
+            f"{cell}{padding}" if column < text_columns else f"{padding}{cell}"
             for column, cell in enumerate(line)
             for padding in [" " * (widths[column] - width(cell))]
         ).rstrip()

@@ -46,7 +46,7 @@ class ModelsCommand(OnModels):
             judges = cast("Mapping[str, Settings]", head(place(self.pipeline, self.run, tell=self.notify)[-1]).judges)
         rows, say = listed(judges), RecordWords("models/models")
         table = [say.cells("model", row) for row in rows]
-        return Result(rows, [as_table(table, left=len(table[0])), say("prices")])
+        return Result(rows, [as_table(table, text_columns=len(table[0])), say("prices")])
 
 
 class ModelsTestCommand(OnModels):

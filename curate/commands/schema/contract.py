@@ -18,11 +18,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from curate.commands.index import command_class, load
 from curate.core import figures, safe_yaml
 from curate.core.errors import NotFound, suggestion
 from curate.pipeline import stages
 from curate.runs.command import Command
+from curate.runs.index import command_class, load
 from curate.runs.options import Plannable
 from curate.system.resources import data_file
 from curate.view.answers import listed

@@ -80,7 +80,7 @@ def _table(path: Path, count: int, columns: Sequence[Mapping[str, str]], head: "
     yield as_table([{"column": column["name"], "type": column["type"]} for column in columns])
     if len(head):
         rows = [{name: _cell(value) for name, value in row.items()} for row in head.to_dicts()]
-        yield f"\n{as_table(rows, left=len(rows[0]))}"
+        yield f"\n{as_table(rows, text_columns=len(rows[0]))}"
 
 
 def _cell(value: object) -> str:

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from curate.cli.app import app
-from curate.commands import index
 from curate.core.errors import CurateError
+from curate.runs import index
 from tests import ROOT
 
 ENTRIES = {entry["words"]: entry for entry in index.load()}
@@ -33,7 +33,7 @@ FLAGS = {flag for entry in ENTRIES.values() for option in entry["options"] for f
 
 
 def test_the_index_is_what_the_commands_define() -> None:
-    assert json.loads(json.dumps(index.entries())) == index.load(), "run: python -m curate.commands.index"
+    assert json.loads(json.dumps(index.entries())) == index.load(), "run: python -m curate.runs.index"
 
 
 def printed() -> Iterator[tuple[str, str]]:

@@ -24,10 +24,10 @@ from typer.testing import CliRunner
 from curate import __version__
 from curate.cli.app import app
 from curate.commands.doctor import examination
-from curate.commands.index import load
 from curate.commands.schema import contract
 from curate.core import errors
 from curate.core.errors import CurateError
+from curate.runs.index import load
 from curate.view import answers
 from tests import ROOT
 from tests.conftest import need

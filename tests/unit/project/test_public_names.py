@@ -8,7 +8,7 @@ from pkgutil import walk_packages
 from typing import get_origin
 
 import curate
-from curate.commands.index import load
+from curate.runs.index import load
 from tests import ROOT
 
 HOMES = {"curate", "curate.testing"}

@@ -1,6 +1,6 @@
 """Index of all commands and their options, from which help and completion are made without importing a command.
 
-`python -m curate.commands.index` writes `index.json` anew.
+`python -m curate.runs.index` writes `index.json` anew.
 """
 
 import json
@@ -160,18 +160,18 @@ def _option(name: str, field: "FieldInfo") -> Entry:
     """Return an option or an argument; what is not set, and a default of none, is left out."""
     from curate.runs.command import described
 
-    place, kind = described(field), field.annotation
-    inner = [part for part in get_args(kind) if part is not type(None)]
+    access, kind = described(field), field.annotation
+    inner = [alternative for alternative in get_args(kind) if alternative is not type(None)]
     if get_origin(kind) in (UnionType, Union):
         kind, inner = inner[0], list(get_args(inner[0]))
     many = get_origin(kind) in (tuple, Sequence)
     kind = inner[0] if many else kind
     choices = list(get_args(kind)) if get_origin(kind) is Literal else None
-    flag = place.get("flag") or f"--{name.replace('_', '-')}"
+    flag = access.get("flag") or f"--{name.replace('_', '-')}"
     default = None if field.is_required() or field.default in ((), None) else field.default
     option = {
         "name": name,
-        "as": place["as"],
+        "as": access["as"],
         "flag": f"{flag}/--no-{flag[2:]}" if default is True else flag,
         "type": "text" if choices else TYPES[kind],  # type: ignore[index]
         "many": many or None,
@@ -179,7 +179,7 @@ def _option(name: str, field: "FieldInfo") -> Entry:
         "required": field.is_required() or None,
         "default": str(default) if isinstance(default, PurePath) else default,
         "help": field.description,
-        **{key: place.get(key) for key in ("metavar", "complete", "group", "ge", "le")},
+        **{key: access.get(key) for key in ("metavar", "complete", "group", "ge", "le")},
     }
     return {key: entry for key, entry in option.items() if entry is not None and entry != ""}
 
