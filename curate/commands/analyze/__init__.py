@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from curate.commands.analyze.analysis import AnalysisFigures, AnalysisOptions, QuestionFigures, analyze, planned
+from curate.commands.analyze.analysis import AnalysisFigures, QuestionFigures, analyze, planned
 from curate.runs.command import option
 from curate.runs.options import AskingModels, OnPipeline, Plannable
 from curate.view.answers import Result
@@ -28,10 +28,9 @@ class AnalyzeCommand(OnPipeline, Plannable, AskingModels):
         """Return the figures; with `plan`, what the model would be asked."""
         work = self.open_run()
         work.consent = self.consent()
-        options = AnalysisOptions(self.model, self.sample)
         if self.plan:
-            return self.cost_estimate(planned(work, options))
-        figures = analyze(work, options)
+            return self.cost_estimate(planned(work, self.model, self.sample))
+        figures = analyze(work, self.model, self.sample)
         return Result(figures, _text(figures), caveats(figures.heuristic, figures.all.queries if figures.all else None))
 
 

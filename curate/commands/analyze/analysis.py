@@ -156,17 +156,7 @@ def _bm25(context: Context, pool: PoolConfig) -> tuple[str, Config]:
 
 # Analysis of a run: label-free measures, and a model's labels of a seeded sample.
 
-SAMPLE = 100
 REASONS, DIFFICULTY = "reasons", "difficulty"
-
-
-@dataclass(frozen=True)
-class AnalysisOptions:
-    """Model and sample size; without a model nothing is asked."""
-
-    model: str | None = None
-    sample: int = SAMPLE
-    """Most contested pairs, and most queries, drawn."""
 
 
 class LabelShare(Record, schema_name="label"):
@@ -217,21 +207,25 @@ class AnalysisFigures(Record, schema_name="figures"):
     questions: Mapping[str, QuestionFigures] = figure("reasons and difficulty; empty without --model")
 
 
-def planned(run: Run, order: AnalysisOptions) -> list[dict[str, Json]]:
+def planned(run: Run, model_name: str | None, sample_size: int) -> list[dict[str, Json]]:
     """Return a row per question with unasked pairs: calls, tokens and most cost; nothing is sent."""
     context = run.beside("resolve")
-    if order.model is None:
+    if model_name is None:
         raise ConfigError("--plan: without a model nothing is sent; name one with --model")
-    model = _model(context, order.model)
+    model = _model(context, model_name)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        inquiries = _inquiries(run, context, order)
+        inquiries = _inquiries(run, context, sample_size)
         return Panel(ledger, context, [model]).planned(lambda panel: ask_inquiries(inquiries, panel))
 
 
-def analyze(run: Run, order: AnalysisOptions) -> AnalysisFigures:
-    """Ask unanswered questions, write all figures to `checks/analyze.json`, and return them."""
+def analyze(run: Run, model_name: str | None, sample_size: int) -> AnalysisFigures:
+    """Return all figures, and write them to `checks/analyze.json`.
+
+    A model, if one is named, is asked about `sample_size` contested pairs and as many queries; the ledger's answers are
+    not asked for again.
+    """
     context = run.beside("resolve")
-    model = None if order.model is None else _model(context, order.model)
+    model = None if model_name is None else _model(context, model_name)
     with locked(run.folder):  # so that two processes do not pay for the same sample
         stage, seed = label_stage(run.folder), context.seed
         qrels = context.read(stage, "qrels")
@@ -244,16 +238,16 @@ def analyze(run: Run, order: AnalysisOptions) -> AnalysisFigures:
             all=difficulty.group("all", queries, len(queries), seed) if queries else None,
             by_bm25_rank=tuple(difficulty.by_rank(queries, seed)),
             queries=tuple(queries),
-            questions={} if model is None else _question_figures(run, context, order, model, queries),
+            questions={} if model is None else _question_figures(run, context, sample_size, model, queries),
         )
         CHECKS["analyze"].write(context.run, figures.to_json())
     return figures
 
 
 def _question_figures(
-    run: Run, context: Context, order: AnalysisOptions, model: AskedModel, queries: Sequence[Measured]
+    run: Run, context: Context, sample_size: int, model: AskedModel, queries: Sequence[Measured]
 ) -> dict[str, QuestionFigures]:
-    inquiries = _inquiries(run, context, order)
+    inquiries = _inquiries(run, context, sample_size)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         config = cast("JudgeConfig", run.pipeline.sections["judge"])
         panel = Panel(ledger, context, [model], mixed_models=config.mixed_models)
@@ -299,7 +293,7 @@ def _share(label: str, count: int, labelled: int) -> LabelShare:
     return LabelShare(label, count, *(interval.bounds(4).values() if interval else (None, None, None)))
 
 
-def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inquiry, Inquiry]:
+def _inquiries(run: Run, context: Context, sample_size: int) -> tuple[Inquiry, Inquiry]:
     """Return the inquiries why judges disagree (contested pairs) and how hard queries are (positives).
 
     A larger sample contains a smaller one, so earlier answers are reused. A query is shown with one random positive.
@@ -307,10 +301,10 @@ def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inqu
     seed = context.seed
     verdicts = context.read("consensus", "verdicts").filter(pl.col("verdict") == "contested").sort(PAIR)
     contested = {(query, doc): votes for query, doc, votes in verdicts.select(*PAIR, "votes").iter_rows()}
-    pairs = shuffled(list(contested), seed, PURPOSE, REASONS)[: order.sample]
+    pairs = shuffled(list(contested), seed, PURPOSE, REASONS)[:sample_size]
     qrels = context.read(label_stage(run.folder), "qrels").sort(PAIR)
     positives = dict(qrels.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
-    queries = shuffled(list(positives), seed, PURPOSE, DIFFICULTY)[: order.sample]
+    queries = shuffled(list(positives), seed, PURPOSE, DIFFICULTY)[:sample_size]
     chosen = [(query, shuffled(positives[query], seed, PURPOSE, query)[0]) for query in queries]
     sampled = _pair_maker(context, cast("JudgeConfig", run.pipeline.sections["judge"]), [*pairs, *chosen])
     given = {pair: [grade for vote in contested[pair] if (grade := vote["grade"])] for pair in pairs}
