@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from curate.commands.check.missed import Capture
-from curate.commands.check.pool import PoolFigures, PoolOptions, check
+from curate.commands.check.pool import PoolFigures, check
 from curate.runs.command import option
 from curate.runs.options import OnRun, WithRunFiles
 from curate.runs.rankings import Covered
@@ -35,8 +35,15 @@ class CheckPoolCommand(OnRun, WithRunFiles):
     def result(self) -> Result[PoolFigures]:
         """Return the figures of the pool."""
         folder = self.folder()
-        options = PoolOptions(self.run_file, self.subset, self.split, self.below, self.depth)
-        figures = check(folder, options, self.progress)
+        figures = check(
+            folder,
+            self.run_file,
+            subset=self.subset,
+            split=self.split,
+            below=self.below,
+            depth=self.depth,
+            progress=self.progress,
+        )
         return Result(figures, _text(figures, folder), caveats(figures.heuristic, figures.queries))
 
 

@@ -5,7 +5,7 @@ run folder.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -26,20 +26,6 @@ from curate.runs import rankings
 from curate.runs.checks import CHECKS
 from curate.runs.rankings import Band, Covered, Late, LeftOut
 from curate.system.corpus import TableCorpus
-
-
-@dataclass(frozen=True)
-class PoolOptions:
-    """Additional inputs of a pool check."""
-
-    runs: Sequence[Path] = ()
-    """Rankings of other systems: TREC runs, or mteb's predictions."""
-    subset: str | None = None
-    split: str | None = None
-    below: Sequence[Path] = ()
-    """Files of graded random pairs from outside the pool."""
-    depth: int | None = None
-    """Rank down to which a retriever counts as having found a document; None for the depth by `rankings.depths`."""
 
 
 class PoolDepth(Record, schema_name="depth"):
@@ -83,9 +69,21 @@ class PoolFigures(Record, schema_name="pool"):
     systems: tuple[Covered, ...] = figure("coverage by verdicts, a row per system")
 
 
-def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = quiet) -> PoolFigures:
-    """Return all figures of a run's pool, and write them to `checks/pool.json`."""
-    options = asked or PoolOptions()
+def check(
+    run: Path,
+    run_files: Sequence[Path] = (),
+    *,
+    subset: str | None = None,
+    split: str | None = None,
+    below: Sequence[Path] = (),
+    depth: int | None = None,
+    progress: PaidProgress = quiet,
+) -> PoolFigures:
+    """Return all figures of a run's pool, and write them to `checks/pool.json`.
+
+    `run_files` are rankings of other systems, `below` files of graded random pairs from outside the pool. `depth` is
+    the rank down to which a retriever counts as having found a document, by default that of `rankings.depths`.
+    """
     pipeline = Pipeline.load(run / "pipeline.yaml")
     context = Context(run=run, out=run, home=home(), seed=pipeline.head.seed, progress=progress)
     stage, seed = label_stage(run), context.seed
@@ -94,12 +92,12 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
     _refuse_unjudged(run, pool, verdicts)
     ranked_pool = rankings.ranked_hits(pool)
     depths = rankings.depths(ranking_table, ranked_pool)
-    if options.depth is not None:
-        depths = depths.with_columns(depth=pl.lit(options.depth, pl.Int64))
+    if depth is not None:
+        depths = depths.with_columns(depth=pl.lit(depth, pl.Int64))
     founders = rankings.founders(pool, qrels, depths)
     retrievers = ranking_table["retriever"].unique().sort().to_list()
-    run_files = rankings.rankings(context, options.runs, options.subset, options.split)
-    systems = rankings.lists(pl.concat([ranking_table, run_files]))
+    other_rankings = rankings.rankings(context, run_files, subset, split)
+    systems = rankings.lists(pl.concat([ranking_table, other_rankings]))
     relevant = rankings.labels(qrels)
     unranked = [rankings.LEGACY] if len(ranked_pool) < len(pool) else []
     pairs = rankings.marked(ranked_pool, qrels)
@@ -120,7 +118,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
             rankings.leave_out(systems, relevant, founders, name, seed) for name in retrievers + unranked
         ),
         capture=missed.capture(rankings.caught(founders, retrievers), founders["query_id"].to_list(), retrievers, seed),
-        below=tuple(missed.estimates(run, options.below, pool, ranking_table, qrels)),
+        below=tuple(missed.estimates(run, below, pool, ranking_table, qrels)),
         by_position=tuple(rankings.bands(pairs, seed)),
         cumulated=tuple(rankings.curve(pairs)),
         unsaturated=open_,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from curate.commands.diff.changes import LabelEffects
-from curate.commands.diff.diff import DiffFigures, DiffOptions, diff, need_form, write
+from curate.commands.diff.diff import DiffFigures, diff, need_form, write
 from curate.runs.command import argument, option
 from curate.runs.options import WithRunFiles
 from curate.runs.outputs import free_place
@@ -33,7 +33,7 @@ class DiffCommand(WithRunFiles):
         """Return the figures of the comparison; with `out`, write every changed label."""
         if self.out is not None:
             free_place(need_form(self.out), file=True)
-        figures, table = diff(self.before, self.after, DiffOptions(self.run_file, self.subset, self.split))
+        figures, table = diff(self.before, self.after, self.run_file, self.subset, self.split)
         if self.out is not None:
             write(table, self.out)
             figures = replace(figures, file=str(self.out))

@@ -5,7 +5,6 @@ Nothing is sent, and neither version is modified.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,8 @@ from curate.core.errors import ConfigError, UserError
 from curate.core.figures import Record, figure
 from curate.core.records import TABLES
 from curate.panel.voting import PAIR
-from curate.runs import rankings as run_files
+from curate.runs import rankings
 from curate.system.files import replacing
-
-
-@dataclass(frozen=True)
-class DiffOptions:
-    """Rankings of further systems: TREC runs or predictions of mteb, of which `subset` and `split` select a part."""
-
-    runs: Sequence[Path] = ()
-    subset: str | None = None
-    split: str | None = None
 
 
 class JudgedPairs(Record, schema_name="pairs"):
@@ -100,9 +90,12 @@ class DiffFigures(Record, schema_name="diff"):
     file: str | None = figure("the table of changed labels", default=None)
 
 
-def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[DiffFigures, pl.DataFrame]:
+def diff(
+    before: Path, after: Path, run_files: Sequence[Path] = (), subset: str | None = None, split: str | None = None
+) -> tuple[DiffFigures, pl.DataFrame]:
     """Return figures on the difference of two versions, and the table of changed labels (`changes.COLUMNS`).
 
+    `run_files` are rankings of further systems; `subset` and `split` select a part of predictions of mteb.
     Intervals resample queries with the seed of the first version that has one. UserError for a folder that is not a
     version of a benchmark, and for a run file without a query of it. ConfigError for run files if neither version is a
     run.
@@ -126,7 +119,7 @@ def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[D
         gains=_gains(table) if graded else None,
         kinds=tuple(changes.compared(before, after)),
         other_votes=changes.other_votes(old, new),
-        effects=changes.effects(old, new, _files(old, new, asked or DiffOptions()), seed),
+        effects=changes.effects(old, new, _rankings(old, new, run_files, subset, split), seed),
     )
     return figures, table
 
@@ -159,20 +152,22 @@ def _gains(table: pl.DataFrame) -> GainChanges:
     )
 
 
-def _files(old: LabelVersion, new: LabelVersion, options: DiffOptions) -> pl.DataFrame:
+def _rankings(
+    old: LabelVersion, new: LabelVersion, run_files: Sequence[Path], subset: str | None, split: str | None
+) -> pl.DataFrame:
     """Return the rankings of run files, read with the later version that is a run, and with its ids."""
     context = new.context or old.context
-    if not options.runs:
+    if not run_files:
         return pl.DataFrame(schema=TABLES["rankings"])
     if context is None:
         raise ConfigError("--run-file: neither side is a run, whose ids a run file needs; give a run folder for one")
-    rankings = run_files.rankings(context, options.runs, options.subset, options.split)
-    systems = {*rankings["retriever"]}
-    if unranked := [str(path) for path in options.runs if run_files.system_name(path) not in systems]:
+    table = rankings.rankings(context, run_files, subset, split)
+    systems = {*table["retriever"]}
+    if unranked := [str(path) for path in run_files if rankings.system_name(path) not in systems]:
         raise UserError(
             f"--run-file: found no query of the run in {', '.join(unranked)}; give rankings by its query ids"
         )
-    return rankings
+    return table
 
 
 # Table of changed labels as a file.

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 import pytest
 
 from curate.commands.check.check_pool import _text
-from curate.commands.check.pool import PoolOptions, check
+from curate.commands.check.pool import check
 from curate.commands.pool.stage import pool as pooled
 from curate.core.errors import DataError, UserError
 from curate.review import Answer, Desk
@@ -81,8 +82,8 @@ def at(found: Any, *keys: str | int) -> Any:
     return found
 
 
-def figures(run: Path, options: PoolOptions | None = None) -> Any:
-    return check(run, options).to_json()
+def figures(run: Path, run_files: Sequence[Path] = (), **options: Any) -> Any:
+    return check(run, run_files, **options).to_json()
 
 
 def inside(figure: Any, truth: float) -> bool:
@@ -106,7 +107,7 @@ def test_a_graded_sample_below_the_cut_agrees(known: tuple[Path, set[tuple[str, 
     lines = [f"{query},{doc},{'A' if (query, doc) in truth else 'C'}" for query, doc in drawn]
     path = run.parent / "below.csv"
     path.write_text("\n".join(["query_id,doc_id,grade", *lines]), encoding="utf-8")
-    (sample,) = at(figures(run, PoolOptions(below=[path])), "below")
+    (sample,) = at(figures(run, below=[path]), "below")
     below = len(truth - set(pool.iter_rows()))
     retrieved, rest = sample["strata"]
     assert (retrieved["pairs"], retrieved["total"]["value"]) == (0, None)  # everything retrieved was pooled
@@ -123,7 +124,7 @@ def test_retrieved_but_not_pooled_is_a_stratum_of_its_own(run: Path) -> None:
     outside = rankings.select(pair).unique().join(pool, on=pair, how="anti").sort(pair)
     path = run.parent / "below.tsv"
     outside.head(10).with_columns(grade=pl.lit("D")).write_csv(path, separator="\t")
-    (sample,) = at(figures(run, PoolOptions(below=[path])), "below")
+    (sample,) = at(figures(run, below=[path]), "below")
     assert [(each["pairs"], each["graded"]) for each in sample["strata"]] == [
         (len(outside), 10),
         (QUERIES * DOCUMENTS - len(outside) - len(pool), 0),
@@ -140,7 +141,7 @@ def test_rows_that_are_not_below_the_cut_are_refused(run: Path, row: str, what: 
     path = run.parent / "below.csv"
     path.write_text(f"query_id,doc_id,grade\n{row.format(pooled=pooled_doc)}\n", encoding="utf-8")
     with pytest.raises(DataError, match=what):
-        figures(run, PoolOptions(below=[path]))
+        figures(run, below=[path])
 
 
 def test_random_documents_of_a_review_are_a_sample_below_the_cut(run: Path) -> None:
@@ -169,19 +170,19 @@ def test_a_run_file_is_followed_through_merges_and_its_holes_counted(run: Path) 
     docs = ["twin", *outside]
     path = run.parent / "mine.trec"
     path.write_text("".join(f"q00 Q0 {doc} {n} {9 - n} x\n" for n, doc in enumerate(docs)), encoding="utf-8")
-    system = at(figures(run, PoolOptions(runs=[path])), "systems")[1]
+    system = at(figures(run, [path]), "systems")[1]
     assert (system["system"], system["pooled"], system["absent"]) == ("file mine", False, QUERIES - 1)
     first = system["depths"][0]
     assert (first["documents"], first["holes"]) == (5, 4 + ("d000" not in set(pool["doc_id"])))
     predictions = run.parent / "mine_predictions.json"
     scores = {"q00": {doc: 9.0 - n for n, doc in enumerate(docs)}}
     predictions.write_text(json.dumps({"default": {"test": scores}}), encoding="utf-8")
-    again = at(figures(run, PoolOptions(runs=[predictions])), "systems")[1]
+    again = at(figures(run, [predictions]), "systems")[1]
     assert again["depths"] == system["depths"]
     with pytest.raises(UserError, match=r"--run-file: .*none\.trec: no such file"):
-        figures(run, PoolOptions(runs=[path, run / "none.trec"]))
+        figures(run, [path, run / "none.trec"])
     with pytest.raises(UserError, match="several files named mine"):
-        figures(run, PoolOptions(runs=[path, run / "mine.trec"]))
+        figures(run, [path, run / "mine.trec"])
 
 
 def cut(run: Path, size: int) -> None:
@@ -216,7 +217,7 @@ def test_without_a_relevant_document_nothing_is_defined(run: Path) -> None:
 
 
 def test_a_given_depth_credits_less(run: Path) -> None:
-    assert at(figures(run, PoolOptions(depth=1)), "beyond_depth") > at(figures(run), "beyond_depth") == 0
+    assert at(figures(run, depth=1), "beyond_depth") > at(figures(run), "beyond_depth") == 0
 
 
 def test_a_pool_that_was_not_judged_whole_is_refused(run: Path) -> None:
