@@ -6,7 +6,7 @@ Run: python docs/reference/make.py [--check]
 import ast
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +30,7 @@ from curate.pipeline.pipeline import Head
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.engines import ENGINES
 from curate.retrieval.retrievers import RETRIEVERS
+from curate.runs.index import command_class, load
 
 HERE = Path(__file__).parent
 MADE = "<!-- Made by docs/reference/make.py from the program: change that, not this. -->\n"
@@ -44,10 +45,23 @@ FAMILIES: dict[str, Registry[Any]] = {
 def commands() -> str:
     """Return every command with its help, as the program prints it."""
     lines = [MADE, "# Commands\n", "Every command has `--help`. `--set section.key=value` reaches every setting.\n"]
+    entries = {entry["words"]: entry for entry in load()}
     for path, command in _walk(typer.main.get_command(app), "curate"):
         context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
         lines.append(f"## {path}\n\n```text\n{command.get_help(context)}\n```\n")
+        entry = entries.get(path.removeprefix("curate "))
+        if entry and entry["settings"]:
+            lines += ["| `--set` | type | default | |", "| --- | --- | --- | --- |", *_command_settings(entry)]
+            lines.append("")
     return "\n".join(lines)
+
+
+def _command_settings(entry: Mapping[str, Any]) -> Iterator[str]:
+    fields = command_class(entry["class"]).model_fields
+    for name, key in entry["settings"].items():
+        field = fields[name]
+        row = (f"`{key}`", _cell(_type(field.annotation)), _cell(_default(field)), _cell(field.description or ""))
+        yield f"| {' | '.join(row)} |"
 
 
 def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -118,7 +132,7 @@ def _type(annotation: object) -> str:
         return " \\| ".join(f"`{each}`" for each in inner)
     if origin in (Union, UnionType):
         return " \\| ".join("null" if each is type(None) else _type(each) for each in inner)
-    if origin in (list, tuple):
+    if origin in (list, tuple, Sequence):
         return f"list of {_type(inner[0])}" if inner else "list"
     section = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     if origin in (dict, Mapping) or annotation is dict or section:
