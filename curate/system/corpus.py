@@ -78,10 +78,14 @@ class CountedCorpus:
         """Yield the documents in order."""
         completed, total = 0, len(self)
         self._progress(self._label, total, completed)
-        for batch in self.corpus.batches():
-            yield batch
-            completed += len(batch)
-            self._progress(self._label, total, completed)
+        try:
+            for batch in self.corpus.batches():
+                yield batch
+                completed += len(batch)
+                self._progress(self._label, total, completed)
+        finally:
+            if completed < total:  # the reader had enough, and its step has ended
+                self._progress(self._label, total, total)
 
 
 class RenamedCorpus:

@@ -45,6 +45,8 @@ from curate.tables.kinds.benchmark_kind import BenchmarkKind
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+EXTRA = "extra_body"
+"""Setting of a judge whose keys are the vendor's parameters, which have to be given as they are."""
 _SHOWN = ("name", "description", "type", "eval_langs", "main_score", "prompt")
 """Metadata fields that the card writes explicitly; user-stated fields follow them."""
 BASE = ("tables/exporters/card.md.j2", "tables/kinds/judged.md.j2")
@@ -124,7 +126,7 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             tables=tables,
             columns=_columns(tables),
             example=_example(benchmark, kind, tables),
-            descriptions=_descriptions(kind, benchmark.facts),
+            descriptions=_descriptions(kind, benchmark),
             counts=counts,
             prompt=front["mteb"]["prompt"],
             description=front["mteb"]["description"],
@@ -141,9 +143,9 @@ def _columns(tables: Sequence[Table]) -> list[dict[str, Json]]:
     return [{"column": f"`{name}`", "meaning": meanings[name]} for name in names if name in meanings]
 
 
-def _descriptions(kind: BenchmarkKind, facts: Mapping[str, Json]) -> list[str]:
-    """Return the description of a kind in every language that it is translated into."""
-    return list(dict.fromkeys(kind.words(language, facts)[0] for language in translations(benchmark_kind.WORDS)))
+def _descriptions(kind: BenchmarkKind, benchmark: Benchmark) -> list[str]:
+    """Return the description of a kind in the language of the texts, if it is translated, and in English."""
+    return list(dict.fromkeys(kind.words(language, benchmark.facts)[0] for language in (benchmark.language, "en")))
 
 
 def _example(benchmark: Benchmark, kind: BenchmarkKind, tables: Sequence[Table]) -> dict[str, str]:
@@ -335,7 +337,9 @@ def _flat(mapping: Mapping[str, Json], path: str = "", prefix: str = "") -> list
     pairs, keys = list[tuple[str, str]](), _words()["keys"]
     for key, content in mapping.items():
         words = keys.get(f"{path}{key}") or prefix + keys.get(key, key.replace("_", " "))
-        if isinstance(content, Mapping) and content.keys() >= _ESTIMATE:
+        if key == EXTRA and isinstance(content, Mapping):
+            pairs += [(f"{prefix}`{name}`", text) for name, text in _dotted(content, f"{EXTRA}.")]
+        elif isinstance(content, Mapping) and content.keys() >= _ESTIMATE:
             interval = "" if content["low"] is None else f" ({_cell(content['low'])}–{_cell(content['high'])})"
             pairs.append((_cell(words), f"{_cell(content['value'])}{interval}"))
         elif isinstance(content, Mapping):
@@ -343,6 +347,17 @@ def _flat(mapping: Mapping[str, Json], path: str = "", prefix: str = "") -> list
         else:
             pairs.append((_cell(words), _cell(content)))
     return pairs
+
+
+def _dotted(mapping: Mapping[str, Json], path: str) -> list[tuple[str, str]]:
+    """Return (dotted key, shown value) of every leaf."""
+    leaves: list[tuple[str, str]] = []
+    for key, content in mapping.items():
+        if isinstance(content, Mapping):
+            leaves += _dotted(content, f"{path}{key}.")
+        else:
+            leaves.append((_cell(f"{path}{key}"), _cell(content)))
+    return leaves
 
 
 def _cell(content: object) -> str:

@@ -60,7 +60,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "sts": ((*STS,), "would send"),
     "sts, plan": ((*STS, "--plan"), ""),
     "export": (("export", "--set", "export.formats=[nope]"), "nope"),
-    "report": (("report", "--set", "report.quereis=3"), "did you mean"),
+    "report": (("report", "--set", "report.lenghts=3"), "did you mean"),
     "analyze": (("analyze", "--model", "euro"), "analyzing would send"),
     "analyze, plan": (("analyze", "--model", "euro", "--plan"), ""),
     "check judge": (("check", "judge", "--again", "repeat"), "no language model"),
