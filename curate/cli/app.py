@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -81,13 +81,13 @@ class Group(TyperGroup):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """Write the options and, under the headings of the index, every command with its first sentence."""
-        own = next((entry for entry in load() if entry["words"] == self.name), None)
-        if own is None:
+        group_entry = next((entry for entry in load() if entry["words"] == self.name), None)
+        if group_entry is None:
             records = [record for param in self.get_params(ctx) if (record := param.get_help_record(ctx))]
             with formatter.section("Options"):
                 formatter.write_dl(records)
         else:
-            write_options(own, formatter)
+            write_options(group_entry, formatter)
         width = max(map(len, self.entries))
         panels: dict[str, list[tuple[str, str]]] = {}
         for name, entry in self.entries.items():
@@ -168,17 +168,17 @@ def _question(entry: Entry) -> TyperCommand:
     program = typer.Typer(add_completion=False, rich_markup_mode=None)
     name = entry["words"].split()[-1]
     program.command(name, cls=IndexedCommand, help=entry["help"])(_function(entry))
-    command: Any = typer.main.get_command(program)
+    command = cast("IndexedCommand", typer.main.get_command(program))
     command.entry = entry
-    return command  # type: ignore[no-any-return]
+    return command
 
 
 def _group(name: str) -> TyperGroup:
     """Return a group; the options of the command of the same word, such as `models`, are the group's."""
-    own = next((entry for entry in load() if entry["words"] == name), None)
+    group_entry = next((entry for entry in load() if entry["words"] == name), None)
     program = typer.Typer(cls=Group, name=name, add_completion=False, rich_markup_mode=None, help=GROUPS[name])
-    callback = _function(own) if own else lambda: None
-    program.callback(invoke_without_command=own is not None, no_args_is_help=own is None)(callback)
+    callback = _function(group_entry) if group_entry else lambda: None
+    program.callback(invoke_without_command=group_entry is not None, no_args_is_help=group_entry is None)(callback)
     return typer.main.get_group(program)
 
 
@@ -208,12 +208,12 @@ def _parameter(option: Entry) -> inspect.Parameter:
     if "required" not in option and "default" not in option and option["type"] != "flag":
         kind = kind | None
     complete = getattr(completing, option["complete"]) if "complete" in option else None
-    shown: dict[str, Any] = {"help": option["help"], "autocompletion": complete, "metavar": _metavar(option)}
+    settings: dict[str, Any] = {"help": option["help"], "autocompletion": complete, "metavar": _metavar(option)}
     if option["as"] == "argument":
-        declared: Any = typer.Argument(**shown)
+        declared: Any = typer.Argument(**settings)
     else:
-        shown |= {"min": option.get("ge"), "max": option.get("le")}
-        declared = typer.Option(*option["flag"].split(","), **shown)
+        settings |= {"min": option.get("ge"), "max": option.get("le")}
+        declared = typer.Option(*option["flag"].split(","), **settings)
     default = inspect.Parameter.empty if "required" in option else option.get("default")
     if option["type"] == "flag":
         default = option.get("default", False)

@@ -20,11 +20,11 @@ def execute(entry: Entry, options: Mapping[str, Any]) -> None:
     if output_mode.json() and not entry["json"]:
         raise ConfigError(f"curate {entry['words']}: has no answer in JSON; leave out --json")
     typed = {name: chosen for name, chosen in options.items() if chosen is not None and chosen != []}
-    own, assign = _own_settings(entry, typed.pop("settings", ()))
+    command_settings, assign = _command_settings(entry, typed.pop("settings", ()))
     typed |= {"settings": assign} if assign else {}
     kind = command_class(entry["class"])
     with nullcontext((quiet, silent)) if kind.asks else bars() as (progress, tell):
-        command = kind(**typed, **own, progress=progress, tell=tell, notify=_notify)
+        command = kind(**typed, **command_settings, progress=progress, tell=tell, notify=_notify)
         result = command.result()
     give(result)
     command.afterwards()
@@ -34,20 +34,20 @@ def _notify(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _own_settings(entry: Entry, assign: list[str]) -> tuple[dict[str, str], list[str]]:
+def _command_settings(entry: Entry, assign: list[str]) -> tuple[dict[str, str], list[str]]:
     """Return the command's own settings among those of `--set`, and the assignments that are a pipeline's."""
-    own, others = dict[str, str](), list[str]()
+    command_settings, pipeline_settings = dict[str, str](), list[str]()
     names = {name for name, key in entry["settings"].items() if key == name}
     for assignment in assign:
         name, sign, text = assignment.partition("=")
         if name.strip() in names and sign:
-            own[name.strip()] = text
+            command_settings[name.strip()] = text
         else:
-            others.append(assignment)
-    if others and not entry["pipeline"]:
-        name = others[0].partition("=")[0]
-        raise ConfigError(f"--set {others[0]!r}: unknown setting; {suggestion(name, entry['settings'])}")
-    return own, others
+            pipeline_settings.append(assignment)
+    if pipeline_settings and not entry["pipeline"]:
+        name = pipeline_settings[0].partition("=")[0]
+        raise ConfigError(f"--set {pipeline_settings[0]!r}: unknown setting; {suggestion(name, entry['settings'])}")
+    return command_settings, pipeline_settings
 
 
 def print_versions() -> None:

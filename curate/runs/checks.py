@@ -32,8 +32,8 @@ class CheckResult:
 class Check:
     """A diagnostic of a run."""
 
-    place: Path
-    """File of its figures, below the run folder."""
+    file: Path
+    """Of its figures, below the run folder."""
     command: str
     """What to type; RUN, TRAIN and NAME stand for names."""
     needs: Callable[[Context], Sequence[str]] = lambda _context: ()
@@ -44,13 +44,13 @@ class Check:
 
     def written(self, run: Path) -> Figures | None:
         """Return the figures as they were last written; None if they never were."""
-        path = run / self.place
+        path = run / self.file
         return read_json(path) if path.is_file() else None
 
     def write(self, run: Path, figures: Mapping[str, Json]) -> None:
         """Write the figures into a run folder."""
-        (run / self.place).parent.mkdir(parents=True, exist_ok=True)
-        write_json(run / self.place, figures)
+        (run / self.file).parent.mkdir(parents=True, exist_ok=True)
+        write_json(run / self.file, figures)
 
     def result(self, context: Context) -> CheckResult:
         """Return the last figures and their state."""
@@ -131,5 +131,5 @@ CHECKS = {
 
 def identity(run: Path) -> Json:
     """Return file -> digest of all figures that are there; if one changes, the report is out of date."""
-    places = dict.fromkeys(check.place for name, check in CHECKS.items() if name != "circular")
-    return {place.as_posix(): sha256(run / place) for place in places if (run / place).is_file()}
+    files = dict.fromkeys(check.file for name, check in CHECKS.items() if name != "circular")
+    return {file.as_posix(): sha256(run / file) for file in files if (run / file).is_file()}

@@ -2,6 +2,7 @@
 
 import json
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
@@ -88,7 +89,7 @@ def _assignments(settings: object) -> object:
 
 Names = Annotated[Sequence[str], BeforeValidator(_split)]
 """Names, separated by commas on the command line."""
-Assignments = Annotated[Sequence[str], BeforeValidator(_assignments)]
+Assignments = Annotated[Sequence[str] | Mapping[str, object], BeforeValidator(_assignments)]
 """Settings that override those of a pipeline: `KEY=VALUE`, or a mapping in Python."""
 
 
@@ -131,9 +132,9 @@ class Command(Section):
             raise result.failed
         return result.data
 
+    @abstractmethod
     def result(self) -> Result[Any]:
         """Run the command."""
-        raise NotImplementedError
 
     @classmethod
     def answer(cls) -> Any:  # noqa: ANN401 - a type

@@ -160,7 +160,8 @@ def _option(name: str, field: "FieldInfo") -> Entry:
     """Return an option or an argument; what is not set, and a default of none, is left out."""
     from curate.runs.command import described
 
-    access, kind = described(field), field.annotation
+    access: dict[str, Any] = described(field)
+    kind: Any = field.annotation
     inner = [alternative for alternative in get_args(kind) if alternative is not type(None)]
     if get_origin(kind) in (UnionType, Union):
         kind, inner = inner[0], list(get_args(inner[0]))
@@ -173,7 +174,7 @@ def _option(name: str, field: "FieldInfo") -> Entry:
         "name": name,
         "as": access["as"],
         "flag": f"{flag}/--no-{flag[2:]}" if default is True else flag,
-        "type": "text" if choices else TYPES[kind],  # type: ignore[index]
+        "type": "text" if choices else TYPES[kind],
         "many": many or None,
         "choices": choices,
         "required": field.is_required() or None,

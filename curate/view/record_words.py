@@ -20,13 +20,13 @@ class RecordWords(Formatter):
         self.words: Mapping[str, Any] = shared | resources.words(f"commands/{name}.words.yaml", language)
         self.empty = empty
 
-    def __call__(self, key: str, *records: Record, **named: object) -> str:
+    def __call__(self, key: str, *records: Record, **values: object) -> str:
         """Return the sentence `key` on records; of two figures of one name, that of the later record is meant."""
-        return self.vformat(self.words[key], (), _displays(records, named))
+        return self.vformat(self.words[key], (), _displays(records, values))
 
-    def cells(self, key: str, *records: Record, **named: object) -> dict[str, str]:
+    def cells(self, key: str, *records: Record, **values: object) -> dict[str, str]:
         """Return a row of the table `key`: heading -> text."""
-        displays = _displays(records, named)
+        displays = _displays(records, values)
         return {
             self.vformat(heading, (), displays): self.vformat(cell, (), displays)
             for heading, template in self.words[key].items()
@@ -37,8 +37,8 @@ class RecordWords(Formatter):
         """Return a figure with its display, and its name; `a.b` is the figure b of the record a."""
         name, *inner = field_name.split(".")
         content, display = kwargs[name]
-        for part in inner:
-            inner_content, inner_display = content.displays()[part]
+        for attribute in inner:
+            inner_content, inner_display = content.displays()[attribute]
             # the value and the bounds of an estimate are shown like the estimate
             content, display = inner_content, display if isinstance(content, Figure) else inner_display
         return (content, display), name
@@ -64,8 +64,8 @@ class RecordWords(Formatter):
         return str(self.words["interval"].format(number, *bounds)) if bounds else number
 
 
-def _displays(records: tuple[Record, ...], named: Mapping[str, object]) -> dict[str, tuple[object, Display]]:
+def _displays(records: tuple[Record, ...], values: Mapping[str, object]) -> dict[str, tuple[object, Display]]:
     displays: dict[str, tuple[object, Display]] = {}
     for record in records:
         displays |= record.displays()
-    return displays | {name: (content, Display()) for name, content in named.items()}
+    return displays | {name: (content, Display()) for name, content in values.items()}

@@ -60,10 +60,10 @@ def _paragraph(names: Sequence[str], cells: Sequence[str], room: int) -> Iterato
     """Yield a line per column, name and cell; a cell that is too long goes on below itself."""
     indent = max(map(width, names)) + 2
     for name, cell in zip(names, cells, strict=True):
-        head, rest = _cut(cell, max(room - indent, 8))
+        head, remainder = _cut(cell, max(room - indent, 8))
         yield f"{name}{' ' * (indent - width(name))}{head}".rstrip()
-        while rest:
-            head, rest = _cut(rest, max(room - indent, 8))
+        while remainder:
+            head, remainder = _cut(remainder, max(room - indent, 8))
             yield f"{' ' * indent}{head}"
 
 

@@ -150,7 +150,7 @@ class Seen(HTMLParser):
 
     @property
     def text(self) -> str:
-        """Return all text, a block a line, whether it is folded or not."""
+        """Return all text, one block per line, whether it is folded or not."""
         return _lines(self.blocks)
 
     @property
@@ -170,7 +170,7 @@ def _lines(blocks: list[str]) -> str:
 
 
 def cells(line: str) -> int:
-    """Return how many cells of a terminal a line takes."""
+    """Return the width of a line in terminal cells."""
     wide = sum(unicodedata.east_asian_width(sign) in "WF" for sign in line)
     return len(line) + wide - sum(unicodedata.combining(sign) > 0 for sign in line)
 

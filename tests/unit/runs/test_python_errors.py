@@ -1,5 +1,7 @@
 """Errors of calls from Python: options become arguments, and commands to type stay as they are."""
 
+from pathlib import Path
+
 import pytest
 
 import curate
@@ -32,6 +34,6 @@ def test_a_command_in_python_names_its_arguments() -> None:
 
 def test_names_are_a_sequence_or_separated_by_commas() -> None:
     with pytest.raises(curate.UserError, match="no such run folder"):
-        curate.pool(run="nothere", retrievers="bm25,e5", settings={"pool.size": 3})  # type: ignore[arg-type]
+        curate.pool(run=Path("nothere"), retrievers="bm25,e5", settings={"pool.size": 3})
     with pytest.raises(curate.UserError, match="no such run folder"):
-        curate.pool(run="nothere", retrievers=["bm25", "e5"])  # type: ignore[arg-type]
+        curate.pool(run=Path("nothere"), retrievers=["bm25", "e5"])
