@@ -75,7 +75,7 @@ FIRST = 5
 MOST_FAILED = 5
 """Requests in a row without an answer, after all attempts, that stop a judge: it is not the texts."""
 DOUBT_S = 0.05
-"""Pause between checks whether enough replies arrived to know that a judge is readable."""
+"""Pause between checks whether enough replies arrived to know that a judge is readable, or answers at all."""
 COOL = 10
 """First pause of the breaker, as a multiple of the first pause before a retry."""
 
@@ -145,7 +145,9 @@ class JudgeDispatcher(Haltable):
         self.running.add(running)
         running.add_done_callback(ended)
 
-    async def _later(self, task: Task) -> None:
+    async def _later(self, task: Task, *, after_an_answer: bool = False) -> None:
+        while after_an_answer and self.gate.open and not self.bill.calls:  # a quick refusal would use up all attempts
+            await self.pause(DOUBT_S)
         await self._settle(task, await self.gate.enter())
 
     async def _settle(self, task: Task, entry: int) -> None:
@@ -155,7 +157,7 @@ class JudgeDispatcher(Haltable):
         finally:
             self.gate.leave()
         for smaller in reading.again:
-            self._start(self._later(smaller))
+            self._start(self._later(smaller, after_an_answer=smaller is task))
         self.done += task.weight - sum(smaller.weight for smaller in reading.again)
         self._progress()
 
@@ -245,8 +247,9 @@ class JudgeDispatcher(Haltable):
     async def _refused(self, task: Task, error: ProviderError, started: float) -> ReplyResult:
         """Write a refusal to the ledger and return the parts to ask for; a single passage is refused for good.
 
-        Before the first answer of this call, the refusal may have another cause: a single passage is then sent again if
-        the judge has never answered before, else it counts as failed.
+        Before the first answer of this call, the refusal may have another cause: a single passage is then sent again,
+        once a call in flight was answered or none is left, if the judge has never answered before, else it counts as
+        failed.
         """
         reading = task.failed(error)
         if not (self.bill.calls or reading.again):

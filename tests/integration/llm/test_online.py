@@ -241,6 +241,14 @@ def test_the_first_texts_may_be_those_that_are_refused(ledger: Ledger) -> None:
         assert said(server, ledger, work("SABC")) == ["refused", "refused", "B", "C"]
 
 
+def test_a_refusal_before_any_answer_waits_for_the_slower_answers(ledger: Ledger) -> None:
+    """A content filter refuses in milliseconds, answers take seconds: ten quick refusals would end the judge."""
+    with vendor(script, lambda call: BAD if "段落1 A" in call.passages.values() else fake.slow(1)) as server:
+        judged(server, ledger, work("SABC"), FAST, batch=1)
+        assert said(server, ledger, work("SABC")) == ["S", "refused", "B", "C"]
+    assert len(server.calls) == 5
+
+
 def test_a_judge_that_answers_nothing_is_misconfigured(ledger: Ledger) -> None:
     with vendor(script, lambda _call: BAD) as server, pytest.raises(ProviderError, match="json_mode"):
         judged(server, ledger, work("S" * 40), ONE, batch=4)
