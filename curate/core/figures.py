@@ -13,6 +13,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    Self,
     Union,
     cast,
     dataclass_transform,
@@ -45,9 +46,16 @@ def figure(
     digits: int = 3,
     percent: bool = False,
     default: Any = MISSING,  # noqa: ANN401 - of the field's type
+    optional: bool = False,
 ) -> Any:  # noqa: ANN401
-    """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`."""
-    return field(default=default, metadata={"display": Display(description, digits, percent)})
+    """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
+
+    An `optional` figure is None by default, and is left out of the JSON then.
+    """
+    metadata = {"display": Display(description, digits, percent), "optional": optional}
+    return (
+        field(default=None, metadata=metadata, kw_only=True) if optional else field(default=default, metadata=metadata)
+    )
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(figure, field))
@@ -68,7 +76,24 @@ class Record:
 
     def to_json(self) -> dict[str, "Json"]:
         """Return the figures by name, those of inner records likewise."""
-        return {entry.name: _json(getattr(self, entry.name)) for entry in fields(cast("Any", self))}
+        return {
+            entry.name: _json(content)
+            for entry in fields(cast("Any", self))
+            for content in [getattr(self, entry.name)]
+            if content is not None or not entry.metadata.get("optional")
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the record that `to_json` wrote; a figure that an older version did not write has its default."""
+        kinds = get_type_hints(cls)
+        return cls(
+            **{
+                entry.name: _read(kinds[entry.name], content[entry.name])
+                for entry in fields(cast("Any", cls))
+                if entry.name in content
+            }
+        )
 
     def displays(self) -> dict[str, tuple[Any, Display]]:
         """Return name -> figure and its display."""
@@ -116,11 +141,15 @@ def described(answer: Any) -> str:  # noqa: ANN401
 
 def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schema:
     kinds = get_type_hints(record)
-    properties = {}
+    properties, required = {}, []
     for entry in fields(cast("Any", record)):
-        text = _display(entry.metadata).description
-        properties[entry.name] = _type(kinds[entry.name], records) | ({"description": text} if text else {})
-    return {"type": "object", "properties": properties, "required": list(properties)}
+        text, kind = _display(entry.metadata).description, kinds[entry.name]
+        if entry.metadata.get("optional"):
+            kind = Union[tuple(option for option in get_args(kind) or [kind] if option is not NoneType)]  # noqa: UP007
+        else:
+            required.append(entry.name)
+        properties[entry.name] = _type(kind, records) | ({"description": text} if text else {})
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _type(kind: Any, records: dict[str, type[Record]]) -> Schema:  # noqa: ANN401
@@ -158,6 +187,22 @@ def _json(content: object) -> "Json":
     if isinstance(content, Mapping):
         return {str(key): _json(entry) for key, entry in content.items()}
     return cast("Json", content)
+
+
+def _read(kind: Any, content: Any) -> Any:  # noqa: ANN401
+    """Return JSON as a value of a type of a record's field."""
+    outer, inner = get_origin(kind) or kind, get_args(kind)
+    if content is None:
+        return None
+    if isinstance(outer, type) and issubclass(outer, Record):
+        return outer.from_json(content)
+    if outer in (Union, UnionType):
+        return _read(next(option for option in inner if option is not NoneType), content)
+    if outer in (list, tuple, Sequence):
+        return tuple(_read(inner[0], entry) for entry in content)
+    if outer in (dict, Mapping):
+        return {key: _read(inner[1], entry) for key, entry in content.items()}
+    return content
 
 
 def _display(metadata: Mapping[str, Any]) -> Display:

@@ -34,10 +34,10 @@ class RecordWords(Formatter):
         }
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:  # noqa: ANN401, ARG002
-        """Return a figure with its display, and its name; `a.b` is the figure b of the record a."""
+        """Return a figure with its display, and its name; `a.b` is the figure b of the record a, None without one."""
         name, *inner = field_name.split(".")
         content, display = kwargs[name]
-        for attribute in inner:
+        for attribute in inner if content is not None else ():
             inner_content, inner_display = content.displays()[attribute]
             # the value and the bounds of an estimate are shown like the estimate
             content, display = inner_content, display if isinstance(content, Figure) else inner_display
