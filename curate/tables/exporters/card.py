@@ -25,7 +25,7 @@ counts        figures of the whole run, such as the number of items that each st
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -130,7 +130,12 @@ def card(benchmark: Benchmark, tasks: Tasks) -> str:
         settled_by=", ".join(name.removeprefix(SETTLED) for name in policies if name.startswith(SETTLED)),
         bibtex=stated.get("bibtex_citation") or "",
         sections=[_section(benchmark, kind, *task, made_with[kind.stage]) for kind, task in tasks.items()],
-        columns=_columns([table for tables in tables_of.values() for table in tables]),
+        columns=_columns(
+            [
+                *(name for tables in tables_of.values() for table in tables for name in table.columns),
+                *benchmark.verdicts.columns,
+            ]
+        ),
         facts=_facts(benchmark),
         construction={key: fact for key, fact in benchmark.facts.items() if key not in _OWN},
     )
@@ -175,10 +180,10 @@ def _rendered(template_path: str, **variables: object) -> str:
     return environment().get_template(template_path).render(**variables)
 
 
-def _columns(tables: Sequence[Table]) -> list[dict[str, Json]]:
+def _columns(names: Iterable[str]) -> list[dict[str, Json]]:
     """Return a row per column of the tables whose meaning is known."""
-    names, meanings = dict.fromkeys(name for table in tables for name in table.columns), _words()["columns"]
-    return [{"column": f"`{name}`", "meaning": meanings[name]} for name in names if name in meanings]
+    meanings = _words()["columns"]
+    return [{"column": f"`{name}`", "meaning": meanings[name]} for name in dict.fromkeys(names) if name in meanings]
 
 
 def _by_language(benchmark: Benchmark, words: Callable[[str], str]) -> list[str]:
