@@ -140,7 +140,7 @@ def excerpt(text: str, size: int) -> str:
 
 
 def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
-    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; the figure alone without bounds; None for None."""
+    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; without bounds only the figure; None for None."""
     if figure is None:
         return None
     return f"{decimal(figure, 3)} {_interval(*bounds)}" if bounds else decimal(figure, 3)
