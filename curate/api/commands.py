@@ -73,7 +73,8 @@ if TYPE_CHECKING:
     from curate.commands.notes import NotesCommand
     from curate.commands.paper import PaperCommand
     from curate.commands.paraphrase import ParaphraseCommand
-    from curate.commands.pilot import PilotExportCommand, PilotReportCommand
+    from curate.commands.pilot.export import PilotExportCommand
+    from curate.commands.pilot.report import PilotReportCommand
     from curate.commands.pool import PoolCommand
     from curate.commands.queries import QueriesCommand
     from curate.commands.ready import ReadyCommand

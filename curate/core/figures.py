@@ -120,6 +120,11 @@ class Figure(Record):
         return {"value": self.value, "low": self.low, "high": self.high}
 
 
+def decimal(number: float, digits: int) -> str:
+    """Return a number with thousands separators and so many decimals; never a negative zero."""
+    return f"{round(number, digits) + 0.0:,.{digits}f}"
+
+
 def schema(answer: Any) -> Schema:  # noqa: ANN401 - a type, or a generic of types
     """Return the JSON Schema of a record, or a list of records, with `$defs`; TypeError for two records of one name."""
     records = dict[str, type[Record]]()

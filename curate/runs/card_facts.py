@@ -102,6 +102,7 @@ def _baselines(context: Context) -> list[Json]:
     positives = context.read("resolve", "qrels").filter(pl.col("score") > 0)
     relevant = {str(query): {*rows["doc_id"]} for (query,), rows in positives.group_by("query_id", maintain_order=True)}
     ranked = pl.scan_parquet(context.folder("pool") / "rankings.parquet").filter(pl.col("rank") <= 10).collect()
+    definitions = context.definitions.get("retrievers", {})
     rows: list[Json] = []
     for (retriever,), hits in ranked.sort("retriever", "query_id", "rank").group_by("retriever", maintain_order=True):
         top = {str(query): ten["doc_id"].to_list() for (query,), ten in hits.group_by("query_id", maintain_order=True)}
@@ -109,7 +110,9 @@ def _baselines(context: Context) -> list[Json]:
         if mean := ratios.mean(scores, range(len(scores)), context.seed):
             bounds = None if mean.low is None or mean.high is None else (mean.low, mean.high)
             figure = run_figures.ranged(mean.value, bounds)
-            rows.append({"retriever": retriever, "nDCG@10": figure, "queries": len(scores)})
+            kind = definitions.get(str(retriever), {}).get("kind", retriever)
+            name = retriever if kind == retriever else f"{retriever} ({kind})"
+            rows.append({"retriever": name, "nDCG@10": figure, "queries": len(scores)})
     return rows
 
 

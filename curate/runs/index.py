@@ -46,8 +46,8 @@ PANELS: dict[str, tuple[str, ...]] = {
     "Check": (
         "audit.command:AuditCommand",
         "agree.command:AgreeCommand",
-        "pilot:PilotExportCommand",
-        "pilot:PilotReportCommand",
+        "pilot.export:PilotExportCommand",
+        "pilot.report:PilotReportCommand",
         "review:ReviewExportCommand",
         "review:ReviewImportCommand",
         "review:ReviewServeCommand",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from string import Formatter
 from typing import Any
 
-from curate.core.figures import Display, Figure, Record
+from curate.core.figures import Display, Figure, Record, decimal
 from curate.system import resources
 
 DASH = "–"
@@ -52,15 +52,18 @@ class RecordWords(Formatter):
             return str(self.words["flags"][content])
         if not isinstance(content, int | float | Figure):
             return format(content, format_spec)
-        spec = format_spec or ("," if isinstance(content, int) else f",.{display.digits}f")
-        factor = 100 if display.percent else 1
+
+        def shown(number: float) -> str:
+            number *= 100 if display.percent else 1
+            if format_spec:
+                return format(number, format_spec)
+            return f"{number:,}" if isinstance(content, int) else decimal(number, display.digits)
+
         if not isinstance(content, Figure):
-            return format(factor * content, spec)
+            return shown(content)
         if content.value is None:
             return str(self.words["undefined"] or self.empty)
-        number, *bounds = (
-            format(factor * bound, spec) for bound in (content.value, content.low, content.high) if bound is not None
-        )
+        number, *bounds = (shown(bound) for bound in (content.value, content.low, content.high) if bound is not None)
         return str(self.words["interval"].format(number, *bounds)) if bounds else number
 
 

@@ -7,7 +7,6 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
 
 HEURISTIC = "judged by heuristics alone: these figures show the machinery and are no evidence"
 
@@ -90,12 +89,3 @@ def _cell(content: object, digits: int) -> str:
     if isinstance(content, float):
         return f"{content:,.{digits}f}"
     return f"{content:,}" if isinstance(content, int) else str(content)
-
-
-def leaking(leaks: Mapping[str, Any]) -> str:
-    """Return the result of a leak check as one sentence."""
-    return (
-        f"leaks: {leaks['leaking_queries']:,} queries (above {leaks['queries']:g} by {leaks['encoder']}) and "
-        f"{leaks['leaking_pairs']:,} positives of queries near to a test query (above {leaks['related']:g}); "
-        f"{leaks['shared_pairs']:,} more positives are documents of the test set too"
-    )

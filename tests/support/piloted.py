@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from curate.ask import seating
-from curate.commands.pilot.sample import PilotOptions, draw
+from curate.commands.pilot.export import PilotExportCommand, draw
 from curate.review import Answer, Desk, Sample
 from curate.runs.runner import Run
 from tests.support.controlled import DOCUMENTS
@@ -14,8 +13,7 @@ PEOPLE = ("ann", "ben")
 
 def drawn(run: Run, size: int = 120) -> Sample:
     """Draw a pilot from the pool of a run."""
-    rubric = run.look("judge", seating.load_rubric)
-    return draw(run.folder, PilotOptions(PEOPLE, size=size, seed=3), rubric)
+    return draw(run, PilotExportCommand(assessors=PEOPLE, size=size, seed=3))
 
 
 def true(_row: int, doc_id: str) -> str:

@@ -112,6 +112,12 @@ def exit_code() -> int:
     return 0
 
 
+def card_section(mteb: Path, task: str) -> str:
+    """Return the section of a task in the card of an export."""
+    card = (mteb / "README.md").read_text(encoding="utf-8")
+    return card.partition(f"\n## {task}\n")[2].partition("\n## ")[0]
+
+
 def _stream() -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n", write_through=True)
 

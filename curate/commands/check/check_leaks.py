@@ -6,7 +6,8 @@ from curate.commands.check.leaks import LeaksFigures, check
 from curate.core.errors import CheckFailed
 from curate.runs.command import Assignments, Command, argument, option
 from curate.view.answers import Result
-from curate.view.text import as_table, leaking
+from curate.view.record_words import RecordWords
+from curate.view.text import as_table
 
 
 class CheckLeaksCommand(Command):
@@ -33,12 +34,8 @@ class CheckLeaksCommand(Command):
         """Return counts of leaks, and the nearest pairs of queries."""
         changes = [*self.assignments(), *self.settings]
         figures = check(self.train, self.test, changes, self.out, self.progress)
-        lines = [
-            f"{figures.train_queries:,} training queries, {figures.test_queries:,} test queries",
-            leaking(figures.to_json()),
-        ]
-        lines += [as_table([leak.to_json() for leak in figures.nearest], digits=3)] if figures.nearest else []
-        message = f"{self.train} leaks into {self.test}; `curate train-set` removes such queries and pairs"
-        return Result(
-            figures, lines, failed=CheckFailed(message) if figures.leaking_queries or figures.leaking_pairs else None
-        )
+        say = RecordWords("check/leaks")
+        lines = [say("head", figures), say("leaks", figures)]
+        lines += [as_table([say.cells("leak", leak) for leak in figures.nearest])] if figures.nearest else []
+        failed = CheckFailed(say("leaking", train=str(self.train), test=str(self.test)))
+        return Result(figures, lines, failed=failed if figures.leaking_queries or figures.leaking_pairs else None)

@@ -1,30 +1,32 @@
-"""Figures of a pilot, as records and as printed lines: kappa of every rule with assessors, and the proposal."""
+"""Figures of a pilot: kappa of every rule with assessors, and the proposal."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from curate.commands.pilot.sample import TWICE
+from curate.commands.pilot.export import TWICE
 from curate.core.config import Json
 from curate.core.errors import UserError
+from curate.core.figures import Record, figure
 from curate.core.scale import Scale
 from curate.panel.voting import PAIR
-from curate.pipeline.pipeline_edit import lines as typed
+from curate.pipeline.pipeline_edit import Changes
 from curate.review.desk import Desk
 from curate.stats.agreement import cohen, scalar
-from curate.stats.bootstrap import FEW, interval
+from curate.stats.bootstrap import Interval, interval
 from curate.stats.ratios import numbered
 from curate.stats.tally import Crosstab, Ints, crosstab
 from curate.stats.vote_rules import COMPARED, RuleAgreement, VoteRule, candidates, compared, proposed, unchosen
-from curate.view.text import as_table
+from curate.view.record_words import RecordWords
+from curate.view.text import too_few
 
-Price = Callable[[Sequence[str]], float | None]
-"""Judges -> price of asking all of them about a pair; None if unknown."""
+WORDS = "pilot/pilot"
+Price = Callable[[VoteRule], float | None]
+"""Rule -> price of asking its judges about a pair; None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +87,70 @@ def answers(collected: Desk, pool: Container[tuple[str, str]]) -> PilotAnswers:
     )
 
 
+class PeopleKappa(Record, schema_name="twice"):
+    """Agreement of people with each other, at the cut."""
+
+    pairs: int = figure("read by two people")
+    kappa: float | None = figure("Cohen's")
+    low: float | None = figure("lower bound of the 95 % interval")
+    high: float | None = figure("upper bound")
+
+
+class RuleKappa(Record, schema_name="rule"):
+    """A rule that makes labels of judges' grades, and its agreement with people."""
+
+    rule: str = figure("as people read it")
+    judges: tuple[str, ...] = figure("judges of the rule")
+    votes: int = figure("judges that must give the grade or a better one")
+    cut: int = figure("place of that grade on the scale, 0 is the lowest")
+    grade: str = figure("name of that grade")
+    calls: int = figure("judges that are asked about a pair")
+    price: float | None = figure("per pair of the pool; null where it is not known")
+    kappa: float | None = figure("with people; too high for a rule that was chosen by it")
+    low: float | None = figure("lower bound of the 95 % interval, which resamples queries")
+    high: float | None = figure("upper bound")
+    pairs: int = figure("pairs that people and the rule both labelled")
+
+
+class PilotFigures(Record, schema_name="compared"):
+    """Rules that make labels of one to five judges' grades, compared with people on a pilot; or the plan (--plan)."""
+
+    sample: str = figure("name of the pilot")
+    pairs: int = figure("pairs that were drawn")
+    answered: int = figure("those that people graded, and that the run still has")
+    relevant: int = figure("relevant ones of them")
+    queries: int = figure("queries of the graded pairs")
+    scale: Mapping[str, Any] = figure("grades of people and judges")
+    people: PeopleKappa = figure("people's own kappa, the ceiling of every rule's")
+    unreadable: Mapping[str, str] = figure(
+        "candidate that was given up, for nobody could read its answers -> what was found"
+    )
+    judges: Mapping[str, int] = figure("candidate -> pairs that it graded")
+    rules: tuple[RuleKappa, ...] = figure("the best kappa first")
+    default: RuleKappa | None = figure("the rule that nobody chose, which the others are held against")
+    proposal: RuleKappa | None = figure("the cheapest within 0.05 of the best; null if no rule has a kappa")
+    settings: Any = figure("setting of a pipeline -> value, of the proposal; null without one")
+    single: bool = figure("whether one judge alone could be proposed")
+    warnings: tuple[str, ...] = figure("what limits the comparison", default=())
+    currency: str | None = figure("of the prices", default=None)
+    written: Path | None = figure("pipeline file that the settings were written into", default=None)
+
+    @property
+    def changes(self) -> Changes:
+        """Return the settings of the proposal as changes of a pipeline file."""
+        return {tuple(name.split(".")): setting for name, setting in self.settings.items()}
+
+
 def figures(
+    sample: str,
     people: PilotAnswers,
     ratings: Mapping[str, pl.DataFrame],
     price: Price,
     seed: int,
-    unreadable: Mapping[str, str] = MappingProxyType({}),
+    unreadable: Mapping[str, str],
     *,
     single: bool,
-) -> dict[str, Any]:
+) -> PilotFigures:
     """Compare every rule with people and propose one.
 
     `ratings` maps a judge to its ratings, `unreadable` a dropped judge to the reason. A single judge is proposed only
@@ -112,31 +169,28 @@ def figures(
     truth = people.relevant.cast(pl.Int64).to_numpy()
     all_agreements = compared([*rules, *extra], grades, truth, numbered(people.pairs["query_id"]), seed)
 
-    def cost(rule: VoteRule) -> float | None:
-        return price(rule.judges)
-
     agreements = [agreement for agreement in all_agreements if agreement.rule not in extra]
     allowed = [
         agreement for agreement in agreements if agreement.rule.calls > 1 or (single and agreement.rule.cut == cut)
     ]
-    chosen = proposed(allowed, cost)
-    human_agreement = _human_agreement(people, seed)
-    summary: dict[str, Any] = {
-        "pairs": people.drawn,
-        "answered": len(people.pairs),
-        "relevant": int(truth.sum()),
-        "queries": people.pairs["query_id"].n_unique(),
-        "scale": {key: list(entry) if isinstance(entry, tuple) else entry for key, entry in scale.to_json().items()},
-        "people": human_agreement,
-        "unreadable": dict(unreadable),
-        "judges": {name: int((codes >= 0).sum()) for name, codes in grades.items()},
-        "rules": [_row(agreement, cost) for agreement in agreements],
-        "default": next((_row(agreement, cost) for agreement in all_agreements if agreement.rule == plain), None),
-        "proposal": None if chosen is None else _row(chosen, cost),
-        "settings": None if chosen is None else settings(chosen.rule),
-        "single": single,
-    }
-    return {**summary, "warnings": list(_warnings(people, summary, silent))}
+    chosen = proposed(allowed, price)
+    comparison = PilotFigures(
+        sample=sample,
+        pairs=people.drawn,
+        answered=len(people.pairs),
+        relevant=int(truth.sum()),
+        queries=people.pairs["query_id"].n_unique(),
+        scale=scale.to_json(),
+        people=_human_agreement(people, seed),
+        unreadable=dict(unreadable),
+        judges={name: int((codes >= 0).sum()) for name, codes in grades.items()},
+        rules=tuple(_rule(agreement, price) for agreement in agreements),
+        default=next((_rule(agreement, price) for agreement in all_agreements if agreement.rule == plain), None),
+        proposal=None if chosen is None else _rule(chosen, price),
+        settings=None if chosen is None else settings(chosen.rule),
+        single=single,
+    )
+    return replace(comparison, warnings=tuple(_warnings(people, comparison, silent)))
 
 
 def settings(rule: VoteRule) -> dict[str, Json]:
@@ -152,108 +206,53 @@ def _codes(pairs: pl.DataFrame, rows: pl.DataFrame, scale: Scale) -> Ints:
     return np.array([codes.get(grade, -1) for grade in grades], dtype=np.int64)
 
 
-def _human_agreement(people: PilotAnswers, seed: int) -> dict[str, Json]:
+def _human_agreement(people: PilotAnswers, seed: int) -> PeopleKappa:
     """Return people's kappa with each other at the cut, on pairs read by two."""
     relevant = list(people.scale.relevant)
     first, second = (people.twice[name].is_in(relevant).cast(pl.Int64).to_numpy() for name in ("first", "second"))
     if not len(first):
-        return {"pairs": 0, "kappa": None, "low": None, "high": None}
+        return PeopleKappa(0, None, None, None)
     tables = crosstab(first, second, 2, numbered(people.twice["query_id"]))
     kappa = scalar(cohen(Crosstab(tables.table.sum(axis=0))))
-    return {"pairs": len(first), **_bounds(kappa, interval(tables, cohen, seed=seed))}
+    return PeopleKappa(len(first), *_rounded(kappa, interval(tables, cohen, seed=seed)))
 
 
-def _row(agreement: RuleAgreement, price: Callable[[VoteRule], float | None]) -> dict[str, Json]:
+def _rule(agreement: RuleAgreement, price: Price) -> RuleKappa:
     rule = agreement.rule
-    fields = {"rule": rule.name, **asdict(rule), "judges": list(rule.judges), "calls": rule.calls, "price": price(rule)}
-    return {**fields, **_bounds(agreement.kappa, agreement.interval), "pairs": agreement.pairs}
-
-
-def _bounds(kappa: float | None, bounds: Any) -> dict[str, Json]:  # noqa: ANN401 - an Interval, or None
-    low, high = (round(bounds.low, 4), round(bounds.high, 4)) if bounds and kappa is not None else (None, None)
-    return {"kappa": None if kappa is None else round(kappa, 4), "low": low, "high": high}
-
-
-def _warnings(people: PilotAnswers, summary: Mapping[str, Any], silent: Sequence[str]) -> Iterator[str]:
-    for name, why in summary["unreadable"].items():
-        yield f"{name} is in no rule: {why}; to leave it out, name the others with --models"
-    for name in silent:
-        yield f"{name} graded {summary['judges'][name]} of {len(people.pairs)} pairs, so it is in no rule; ask it again"
-    if people.gone:
-        yield f"{people.gone:,} answers are of pairs or texts that the run no longer has, and are left out"
-    if summary["people"]["pairs"] < TWICE:
-        yield f"{summary['people']['pairs']} pairs were read twice, expected {TWICE}: people's own kappa is uncertain"
-    if summary["queries"] < FEW:
-        yield f"under {FEW} queries: these intervals are too narrow"
-    chosen, plain = summary["proposal"], summary["default"]
-    if chosen and chosen["low"] is not None and chosen["low"] <= 0:
-        yield (
-            "the interval of the proposal's kappa reaches 0 or less: nothing shows that it agrees with people more "
-            "than by chance; look at the sheets, or have more pairs read, before you take it"
-        )
-    if chosen and plain and chosen["calls"] >= plain["calls"] and chosen["rule"] != plain["rule"]:
-        yield "the proposal asks no fewer judges than the rule that nobody chose: it saves nothing"
-
-
-# Figures of a pilot as lines for people.
-
-SHOWN = 12
-"""Rules in the table, the best first; all of them are in checks/pilot.json."""
-Row = Mapping[str, Any]
-
-
-def pilot_lines(summary: Row, *, accepted: bool = False) -> Iterator[str]:
-    """Yield people's agreement, the best rules, the proposal with its optimism, and how to accept it."""
-    read, people = f"{summary['answered']:,} of {summary['pairs']:,} pairs read", summary["people"]
-    yield f"{read}, {summary['relevant']:,} relevant, of {summary['queries']:,} queries"
-    yield f"people with each other: {_kappa(people)} on {people['pairs']:,} pairs read twice, the ceiling of every rule"
-    rules, plain, chosen = summary["rules"], summary["default"], summary["proposal"]
-    if rules:
-        top = list(rules[:SHOWN])
-        top += [row for row in (plain, chosen) if row and row not in top]
-        yield as_table([_rule_line(row, summary["currency"]) for row in top], digits=3)
-    if len(rules) > SHOWN:
-        yield f"the best {SHOWN} of {len(rules)} rules; all of them are in checks/pilot.json"
-    if plain:
-        yield f"held against {plain['rule']}, which nobody chose: {_kappa(plain)}"
-    if chosen is None:
-        yield "no rule is proposed"
-    else:
-        yield from _proposal(summary)
-        if not accepted:
-            settings = {tuple(name.split(".")): setting for name, setting in summary["settings"].items()}
-            yield f"to take it: --accept with --pipeline FILE, or write into the pipeline file\n{typed(settings)}"
-    yield from summary["warnings"]
-
-
-def _proposal(summary: Row) -> Iterator[str]:
-    chosen = summary["proposal"]
-    price = "" if chosen["price"] is None else f", {chosen['price']:.2g} {summary['currency'] or ''}".rstrip()
-    cost = f"{chosen['calls']} calls{price} per pair"
-    yield f"proposed: {chosen['rule']}, the cheapest within 0.05 of the best: {_kappa(chosen)}, {cost}"
-    yield (
-        f"its kappa is too high, for it was chosen among {len(summary['rules'])} rules on these pairs; expect less on "
-        "others. A pilot makes labels cheaper, not truer"
+    kappa, low, high = _rounded(agreement.kappa, agreement.interval)
+    return RuleKappa(
+        rule=rule.name,
+        **vars(rule),
+        calls=rule.calls,
+        price=price(rule),
+        kappa=kappa,
+        low=low,
+        high=high,
+        pairs=agreement.pairs,
     )
-    if not summary["single"]:
-        yield "one judge alone is proposed only with --single: nothing is contested then, and there is no kappa"
 
 
-def _rule_line(row: Row, currency: str | None) -> dict[str, object]:
-    interval = "-" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}"
-    price = None if row["price"] is None else f"{row['price']:.2g}"
-    return {
-        "rule": row["rule"],
-        "95 % interval": interval,
-        "kappa": row["kappa"],
-        "calls": row["calls"],
-        f"{currency or 'price'} per pair": price,
-        "pairs": row["pairs"],
-    }
+def _rounded(kappa: float | None, bounds: Interval | None) -> tuple[float | None, float | None, float | None]:
+    """Return kappa and the bounds of its interval to four decimals."""
+    if kappa is None:
+        return None, None, None
+    low, high = (round(bounds.low, 4), round(bounds.high, 4)) if bounds else (None, None)
+    return round(kappa, 4), low, high
 
 
-def _kappa(row: Row) -> str:
-    if row["kappa"] is None:
-        return "kappa is not defined"
-    bounds = "" if row["low"] is None else f" ({row['low']:.3f} to {row['high']:.3f})"
-    return f"kappa {row['kappa']:.3f}{bounds}"
+def _warnings(people: PilotAnswers, comparison: PilotFigures, silent: Sequence[str]) -> Iterator[str]:
+    say = RecordWords(WORDS)
+    for name, reason in comparison.unreadable.items():
+        yield say("unreadable", judge=name, reason=reason)
+    for name in silent:
+        yield say("silent", judge=name, graded=comparison.judges[name], pairs=len(people.pairs))
+    if people.gone:
+        yield say("gone", answers=people.gone)
+    if comparison.people.pairs < TWICE:
+        yield say("read_twice", comparison.people, expected=TWICE)
+    yield from too_few(comparison.queries)
+    chosen, plain = comparison.proposal, comparison.default
+    if chosen and chosen.low is not None and chosen.low <= 0:
+        yield say("by_chance")
+    if chosen and plain and chosen.calls >= plain.calls and chosen.rule != plain.rule:
+        yield say("saves_nothing")

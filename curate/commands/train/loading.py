@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from curate.commands.train import TrainSettings, sides
+from curate.commands.train import TrainSettings
 from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, quiet
 from curate.pipeline.stage import home
@@ -88,6 +88,8 @@ class TrainModels:
     def check(self) -> None:
         """Raise ConfigError if the query or document model cannot be loaded or does not fit the settings."""
         query = self.load(self.query)
+        from curate.commands.train import sides
+
         if sides.is_router(query):
             raise ConfigError(
                 f"--base {self.base}: found a Router on the hub, expected one in a folder; download it "
@@ -112,6 +114,8 @@ class TrainModels:
 
     def _side(self, name: str, role: str) -> str:
         """Return the folder of one side of a Router, written once to the home folder, or the name of a plain model."""
+        with needed("curate train"):
+            from curate.commands.train import sides
         path = Path(name).expanduser()
         if (path / role / sides.MODULES).is_file():  # trained here
             return str(path / role)

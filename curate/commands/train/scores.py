@@ -1,7 +1,7 @@
 """Scores of base and trained models on the test set and on legacy tasks by mteb, compared query by query."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,13 @@ from curate.commands.evaluate.scoring import Scored, scored
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.commands.evaluate.text_inputs import probe
 from curate.commands.train.loading import TrainModels
-from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.figures import Figure, Record, figure
 from curate.core.protocols import Encoder
 from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.stats.bootstrap import averages
 from curate.stats.significance import compare, mean, means
-from curate.stats.tally import Floats
 from curate.system.extras import needed
 
 Foreign = Any
@@ -57,6 +56,21 @@ def test_tasks(folder: Path) -> list[EvaluationTask]:
 def asked(task: EvaluationTask) -> list[str]:
     """Return the texts of a task's queries."""
     return list(task.data["queries"]["text"])
+
+
+class TaskGain(Record, schema_name="score"):
+    """Scores of base and trained models on a task."""
+
+    task: str = figure("name of the task")
+    kind: str = figure("type of the task, as mteb names it")
+    measure: str = figure("main measure of the task")
+    base: float = figure("score of the model that it is compared with", digits=2, percent=True)
+    trained: float = figure("mean over seeds", digits=2, percent=True)
+    seeds: tuple[float, ...] = figure("score of every seed's model")
+    rows: int = figure("queries, or items, that were scored")
+    difference: Figure | None = figure("trained less base per query, with a 95 % interval", digits=2, percent=True)
+    p: float | None = figure("of a paired randomisation test", digits=4)
+    smallest: float | None = figure("difference that so many queries would show in 80 of 100 cases")
 
 
 class ModelScores:
@@ -108,30 +122,22 @@ def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
     return wrapper
 
 
-def compared(base: Scored, trained: Sequence[Scored], task: EvaluationTask, seed: int) -> dict[str, Json]:
-    """Return a task's scores of base and trained models, with a paired test for retrieval and reranking.
-
-    The trained score of a query is the mean over seeds.
-    """
-    row: dict[str, Json] = {
-        "task": task.name,
-        "kind": task.kind.mteb.type,
-        "measure": task.measure,
-        "base": base.main,
-        "trained": float(np.mean([score.main for score in trained])),
-        "seeds": [score.main for score in trained],
-        "rows": len(base.queries),
-    }
-    if task.kind.mteb.type not in KINDS:
-        return {**row, "difference": None, "p": None, "smallest": None}
-    before = np.array(base.values[PER_QUERY])
-    after = np.asarray(np.mean([score.values[PER_QUERY] for score in trained], axis=0), dtype=np.float64)
-    return {**row, **difference({"base": before, "trained": after}, seed)}
-
-
-def difference(scores: Mapping[str, Floats], seed: int) -> dict[str, Json]:
-    """Return the difference of the second model from the first: 95 % interval, p, and minimum detectable difference."""
-    (first, before), (second, after) = scores.items()
-    (figure,) = averages([after - before], seed)
-    (pair,) = compare([first, second], [means(before), means(after)], mean, seed)
-    return {"difference": figure.to_json(), "p": round(pair.p, 5), "smallest": round(pair.smallest, 5)}
+def compared(base: Scored, trained: Sequence[Scored], task: EvaluationTask, seed: int) -> TaskGain:
+    """Return a task's scores of base and trained models, with a paired test for retrieval and reranking."""
+    test: dict[str, Any] = {"difference": None, "p": None, "smallest": None}
+    if task.kind.mteb.type in KINDS:
+        before = np.array(base.values[PER_QUERY])
+        after = np.asarray(np.mean([score.values[PER_QUERY] for score in trained], axis=0), dtype=np.float64)
+        (difference,) = averages([after - before], seed)
+        (pair,) = compare(["base", "trained"], [means(before), means(after)], mean, seed)
+        test = {"difference": difference, "p": round(pair.p, 5), "smallest": round(pair.smallest, 5)}
+    return TaskGain(
+        task=task.name,
+        kind=task.kind.mteb.type,
+        measure=task.measure,
+        base=base.main,
+        trained=float(np.mean([score.main for score in trained])),
+        seeds=tuple(score.main for score in trained),
+        rows=len(base.queries),
+        **test,
+    )

@@ -1,18 +1,16 @@
 """`curate train-set`: graded candidates as training data, without leaks of a test set."""
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
 
+from curate.commands.train_set.stage import TrainSetFigures
 from curate.core.errors import UserError
 from curate.runs.command import RUN, Names, argument, option, setting
 from curate.runs.options import OnPipeline, Plannable
+from curate.runs.running import all_stages, written
 from curate.view.answers import Result
-from curate.view.text import as_table, caveats, leaking, too_few
-
-if TYPE_CHECKING:
-    from curate.runs.runner import Run
-
-UNCHECKED = "NOT CHECKED FOR LEAKS: name the test set with --test"
+from curate.view.record_words import RecordWords
+from curate.view.text import as_table, caveats, too_few
 
 
 class TrainSetCommand(OnPipeline, Plannable):
@@ -46,40 +44,38 @@ class TrainSetCommand(OnPipeline, Plannable):
     depth: int | None = option("Candidates per query that are graded.", None, key="pool.depth", ge=1)
     language: str | None = setting("Language of the texts, such as zh; default: detected.", None, key="language")
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[TrainSetFigures]:
         """Return the figures of the training set; with `plan`, the cost of judging."""
-        from curate.runs.running import all_stages, written
-        from curate.system.files import read_json
-
         size = () if self.depth is None else (f"pool.size={self.depth}",)
         work = self.open_run_on("train", self.source, size)
         if "train_set" not in work.pipeline.head.stages:
             raise UserError(f"{work.folder}: no run of a train set; name a folder or a task, or give --run")
         if estimate := all_stages(self, work, force=self.force):
             return estimate
-        summary = read_json(work.folder / "train_set" / "train_set.json")
-        warnings = caveats(
-            summary["heuristic"], summary["queries"]["before"] if summary["mined"][-1]["pairs"] else None
+        figures = TrainSetFigures.read(work.folder / "train_set")
+        warnings = caveats(figures.heuristic, figures.queries["before"] if figures.mined[-1].pairs else None)
+        say = RecordWords("train_set/train_set")
+        warnings += [say("unchecked")] if figures.leaks is None else []
+        return Result(
+            figures,
+            _text(figures, work.folder, say),
+            warnings,
+            event={**written(work, None), "data": figures.to_json()},
         )
-        warnings += [UNCHECKED] if summary["leaks"] is None else []
-        return Result(summary, _lines(summary, work), warnings, event={**written(work, None), "data": summary})
 
 
-def _lines(summary: Mapping[str, Any], work: "Run") -> Iterator[str]:
+def _text(figures: TrainSetFigures, run: Path, say: RecordWords) -> Iterator[str]:
     """Yield the main figures, and the folder of the triples."""
-    if summary["heuristic"]:
-        yield "THE JUDGES ARE HEURISTICS: this shows the machinery, and nothing should be trained on it"
-    queries = dict(summary["queries"])
-    after, before = queries.pop("after"), queries.pop("before")
-    yield f"{after:,} of {before:,} queries, {summary['positives']:,} positives, {summary['negatives']:,} negatives"
-    yield from (f"left out, {reason}: {count:,}" for reason, count in queries.items())
-    if summary["leaks"] is None:
-        yield UNCHECKED
-    else:
-        yield leaking(summary["leaks"])
-    if summary["mined"][-1]["pairs"]:
-        yield "\nMined negatives (candidates without a label) that the judge found relevant"
-        columns = ("positions", "pairs", "relevant", "share", "low", "high")
-        yield as_table([{name: band[name] for name in columns} for band in summary["mined"]], digits=3)
+    if figures.heuristic:
+        yield say("heuristic")
+    before, after = figures.queries["before"], figures.queries["after"]
+    yield say("head", figures, before=before, after=after)
+    for reason, count in figures.queries.items():
+        if reason not in ("before", "after"):
+            yield say("left_out", reason=reason, count=count)
+    yield say("leaks", figures.leaks) if figures.leaks else say("unchecked")
+    if figures.mined[-1].pairs:
+        yield say("mined")
+        yield as_table([say.cells("band", band) for band in figures.mined])
         yield from too_few(before)
-    yield f"triples: {work.folder / 'train_set' / 'triples'}"
+    yield say("triples", folder=str(run / "train_set" / "triples"))

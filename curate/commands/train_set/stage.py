@@ -13,6 +13,7 @@ from curate.ask.settling import made_by_panel
 from curate.commands.train_set.settings import Config, Negatives
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
+from curate.core.figures import Record, figure
 from curate.core.protocols import Benchmark
 from curate.core.records import FILTERED
 from curate.core.scale import Scale
@@ -28,32 +29,76 @@ from curate.system.files import frame, read_json, write_json, write_table
 from curate.tables.exporters import manifest, triples
 from curate.view import run_figures
 
+NAME = "train_set.json"
+"""File of the figures in the folder of the stage."""
 BAND = 10
 """Number of pool positions per band of the reported shares."""
 
 
-def mined(verdicts: pl.DataFrame, pool: pl.DataFrame, labels: pl.DataFrame, seed: int) -> list[dict[str, Json]]:
+class MinedBand(Record, schema_name="band"):
+    """Candidates without a label, which were taken as negatives if nobody judged them, at some positions of a pool."""
+
+    positions: str = figure("first and last position in the pool, or all")
+    pairs: int = figure("decided pairs without a label")
+    relevant: int = figure("those that the judge found relevant")
+    share: float | None = figure("share of relevant ones; null without pairs")
+    low: float | None = figure("lower bound of the 95 % interval, which resamples queries")
+    high: float | None = figure("upper bound")
+
+
+class LeakCounts(Record, schema_name="leaks"):
+    """Thresholds and result of the check for leaks of the test set."""
+
+    encoder: str = figure("encoder that compares texts")
+    queries: float = figure("similarity above which two queries are near-duplicates")
+    documents: float = figure("the same of documents")
+    overlap: float = figure("share of common words above which texts are near-duplicates")
+    related: float = figure("similarity of queries whose positives are compared")
+    leaking_queries: int = figure("queries that are near-duplicates of a test query")
+    leaking_pairs: int = figure("positives that are near-duplicates, of queries near to a test query")
+    shared_pairs: int = figure("more positives that are documents of the test set too")
+
+
+class TrainSetFigures(Record, schema_name="figures"):
+    """Figures of the train set, or the plan of judging (--plan)."""
+
+    test: str | None = figure("name of the test set that was checked for leaks")
+    leaks: LeakCounts | None = figure("null if none was")
+    queries: Mapping[str, int] = figure("before, after, and reason -> queries that were left out")
+    panel: tuple[str, ...] = figure("judges that graded the candidates")
+    heuristic: bool = figure("whether heuristics alone judged")
+    verdicts: Mapping[str, int] = figure("verdict -> candidates")
+    positives: int = figure("positives of all queries")
+    negatives: int = figure("negatives of all queries")
+    negatives_by_grade: Mapping[str, int] = figure("best grade -> negatives")
+    mined: tuple[MinedBand, ...] = figure("negatives mined without a judge, by position in the pool, then all")
+
+    @classmethod
+    def read(cls, folder: Path) -> "TrainSetFigures":
+        """Return the figures that the stage wrote to its folder."""
+        entries = read_json(folder / NAME)
+        mined = tuple(MinedBand(**band) for band in entries["mined"])
+        return cls(**entries | {"leaks": entries["leaks"] and LeakCounts(**entries["leaks"]), "mined": mined})
+
+
+def mined(verdicts: pl.DataFrame, pool: pl.DataFrame, labels: pl.DataFrame, seed: int) -> tuple[MinedBand, ...]:
     """Return the share of false negatives if mined without a judge, per band of pool positions and in total."""
     decided = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"]))
     pairs = decided.join(labels, on=PAIR, how="anti").join(pool.select(*PAIR, "position"), on=PAIR)
     pairs = pairs.with_columns(band=(pl.col("position") - 1) // BAND).sort("band", "query_id", "doc_id")
-    bands = [
-        {"positions": f"{band['band'][0] * BAND + 1}-{band['band'][0] * BAND + BAND}", **_relevant_share(band, seed)}
+    bands = (
+        _band(f"{band['band'][0] * BAND + 1}-{band['band'][0] * BAND + BAND}", band, seed)
         for band in pairs.partition_by("band", maintain_order=True)
-    ]
-    return [*bands, {"positions": "all", **_relevant_share(pairs, seed)}]
+    )
+    return (*bands, _band("all", pairs, seed))
 
 
-def _relevant_share(pairs: pl.DataFrame, seed: int) -> dict[str, Json]:
+def _band(positions: str, pairs: pl.DataFrame, seed: int) -> MinedBand:
     relevant = pairs["verdict"] == "relevant"
     ratio = ratios.mean(relevant.to_numpy(), ratios.numbered(pairs["query_id"]), seed)
     bounds = (ratio.value, ratio.low, ratio.high) if ratio else (None, None, None)
     rounded = (None if bound is None else round(bound, 5) for bound in bounds)
-    return {
-        "pairs": len(pairs),
-        "relevant": int(relevant.sum()),
-        **dict(zip(("share", "low", "high"), rounded, strict=True)),
-    }
+    return MinedBand(positions, len(pairs), int(relevant.sum()), *rounded)
 
 
 def best(scale: Scale) -> pl.Expr:
@@ -126,40 +171,39 @@ def run(config: Config, context: Context) -> Report:
     chosen, why = train_set(remaining, pool, config.positives, config.negatives, context.scale)
     dropped = _dropped(queries, chosen, why, leaked)
     labels = context.legacy_positives()
-    summary: dict[str, Any] = {
-        "test": Path(config.test).name if config.test != UNCHECKED else None,
-        "leaks": None if config.test == UNCHECKED else {**config.leaks.model_dump(), **counts(leaking)},
-        "queries": {"before": len(queries), "after": chosen["query_id"].n_unique(), **_reasons(dropped)},
-        "panel": panel,
-        "heuristic": run_figures.only_heuristics(panel, judged["heuristic"]),
-        "verdicts": dict(verdicts.group_by("verdict").len().sort("verdict").iter_rows()),
-        "positives": int((chosen["score"] == 1).sum()),
-        "negatives": int((chosen["score"] == 0).sum()),
-        "negatives_by_grade": by_grade(chosen, verdicts, context.scale),
-        "mined": mined(verdicts, pool, labels, context.seed),
-    }
+    figures = TrainSetFigures(
+        test=Path(config.test).name if config.test != UNCHECKED else None,
+        leaks=None if config.test == UNCHECKED else LeakCounts(**config.leaks.model_dump() | counts(leaking)),
+        queries={"before": len(queries), "after": chosen["query_id"].n_unique(), **_reasons(dropped)},
+        panel=tuple(panel),
+        heuristic=run_figures.only_heuristics(panel, judged["heuristic"]),
+        verdicts=dict(verdicts.group_by("verdict").len().sort("verdict").iter_rows()),
+        positives=int((chosen["score"] == 1).sum()),
+        negatives=int((chosen["score"] == 0).sum()),
+        negatives_by_grade=by_grade(chosen, verdicts, context.scale),
+        mined=mined(verdicts, pool, labels, context.seed),
+    )
     losses = ", ".join(f"{count:,} {reason}" for reason, count in _reasons(dropped).items())
     if chosen.is_empty():
         raise DataError(
             f"train_set: none of {len(queries):,} queries has a positive and a negative ({losses}); look at the "
             "ratings with `curate show ratings`"
         )
-    if summary["queries"]["after"] < config.least * len(queries):
+    if figures.queries["after"] < config.least * len(queries):
         raise UserError(
-            f"train_set: only {summary['queries']['after']:,} of {len(queries):,} queries are left ({losses}); look at "
+            f"train_set: only {figures.queries['after']:,} of {len(queries):,} queries are left ({losses}); look at "
             "judges and pool, or write the set all the same with --set train_set.least=0"
         )
     suspicious = _suspicious(context, chosen)
     for name, table in (("leaks", leaking), ("dropped", dropped), ("verdicts", verdicts)):
         write_table(context.out, name, table)
     write_table(context.out, "qrels", chosen)
-    write_json(context.out / "train_set.json", summary)
-    _export(config, context, summary, chosen, verdicts)
-    facts: dict[str, Json] = {name: summary[name] for name in ("queries", "positives", "negatives")}
-    facts["mined"] = summary["mined"][-1]
-    return Report(
-        len(queries), summary["queries"]["after"], len(dropped), facts=facts, notes=_notes(summary, suspicious)
-    )
+    entries = figures.to_json()
+    write_json(context.out / NAME, entries)
+    _export(config, context, entries, chosen, verdicts)
+    facts = {name: entries[name] for name in ("queries", "positives", "negatives")}
+    facts["mined"] = figures.mined[-1].to_json()
+    return Report(len(queries), figures.queries["after"], len(dropped), facts=facts, notes=_notes(figures, suspicious))
 
 
 def _check_judges(ratings: pl.DataFrame, config: Config, context: Context) -> None:
@@ -208,7 +252,7 @@ def _suspicious(context: Context, chosen: pl.DataFrame) -> int:
 
 
 def _export(
-    config: Config, context: Context, summary: Mapping[str, Any], chosen: pl.DataFrame, verdicts: pl.DataFrame
+    config: Config, context: Context, figures: Mapping[str, Any], chosen: pl.DataFrame, verdicts: pl.DataFrame
 ) -> None:
     folder = context.out / "triples"
     folder.mkdir()
@@ -223,9 +267,9 @@ def _export(
         verdicts=verdicts,
         facts={
             **{name: getattr(config, name) for name in ("license", "source", "instruction", "scores")},
-            "judges": summary["panel"],
-            "weak_judges": summary["heuristic"],
-            **{name: summary[name] for name in ("test", "leaks", "queries", "negatives_by_grade", "mined")},
+            "judges": figures["panel"],
+            "weak_judges": figures["heuristic"],
+            **{name: figures[name] for name in ("test", "leaks", "queries", "negatives_by_grade", "mined")},
         },
         duplicates=context.duplicates,
     )
@@ -236,11 +280,11 @@ def _export(
     manifest.write(folder, {**manifest.described(used, "triples"), "labels": labels})
 
 
-def _notes(summary: Mapping[str, Any], suspicious: int) -> list[str]:
+def _notes(figures: TrainSetFigures, suspicious: int) -> list[str]:
     notes = []
-    if summary["leaks"] is None:
+    if figures.leaks is None:
         notes.append("no test set was named, so nothing was checked for leaks; set train_set.test")
-    if summary["heuristic"]:
+    if figures.heuristic:
         notes.append(
             "all judges are heuristics, whose thresholds were set on the Chinese and the English demo alone: the set "
             "shows the machinery, and nothing should be trained on it"

@@ -1,4 +1,4 @@
-"""The dataset card: a README.md on the contents of an exported folder, how they were made and how to load them.
+"""The dataset card: a README.md on all tasks of an export, how they were made and how to load them.
 
 Keys of `Benchmark.facts` that the card uses (all may be absent; any other key is listed under "How it was made"):
 
@@ -25,7 +25,7 @@ counts        figures of the whole run, such as the number of items that each st
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -47,11 +47,15 @@ if TYPE_CHECKING:
 
 EXTRA = "extra_body"
 """Setting of a judge whose keys are the vendor's parameters, which have to be given as they are."""
-_SHOWN = ("name", "description", "type", "eval_langs", "main_score", "prompt")
-"""Metadata fields that the card writes explicitly; user-stated fields follow them."""
-BASE = ("tables/exporters/card.md.j2", "tables/kinds/judged.md.j2")
+README, TASK_README = "tables/exporters/readme.md.j2", "tables/exporters/task_readme.md.j2"
+_SHARED = (
+    README,
+    TASK_README,
+    "tables/exporters/card.md.j2",
+    "tables/exporters/card_warnings.md.j2",
+    "tables/kinds/judged.md.j2",
+)
 _MOVED = re.compile(r"tables/(?:kinds|exporters)/(?=\w+\.md\.j2)")
-OVERVIEW = "tables/exporters/overview.md.j2"
 TRIPLES = "tables/exporters/triples.md.j2"
 WORDS = "tables/exporters/card_words.yaml"
 EXCERPT = 300
@@ -94,65 +98,107 @@ class Table:
     """The first row."""
 
 
-def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table], counts: Json) -> str:
-    """Return the README: a YAML block for `datasets` and mteb, then the card; equal input gives equal text.
+Tasks = Mapping[BenchmarkKind, tuple[Sequence[Table], Json]]
+"""Kind -> the tables of its folder, and the figures of its section: a mapping, or a list of mappings, one per row."""
 
-    `code` is mteb's code of the language. `counts` are the figures of this folder for the card's first table: a
-    mapping, or a list of mappings, one per row.
+
+def card(benchmark: Benchmark, tasks: Tasks) -> str:
+    """Return the README of the parent folder: a YAML block for `datasets`, then the card with a section per task.
+
+    Equal input gives equal text. The tables of all task folders are configurations.
     """
-    facts = benchmark.facts
-    front = _front(benchmark, kind, code, tables)
+    first, tables_of = next(iter(tasks)), {kind: tables for kind, (tables, _) in tasks.items()}
+    default = f"{first.name}-{first.default}"
+    configs = [config for kind, tables in tables_of.items() for config in _configs(tables, kind.name, default)]
     policies = benchmark.verdicts["policy"].unique().sort().to_list()
-    module, _, name = kind.mteb.abstask.rpartition(".")
-    return (
-        environment()
-        .get_template(kind.card)
-        .render(
-            front=front_matter(front),
-            name=benchmark.name,
-            language=benchmark.language,
-            policies=benchmark.verdicts.filter(by_policy())["policy"].unique().sort().to_list(),
-            experts_decide=EXPERTS in policies,
-            accepted=ACCEPTED in policies,
-            settled_by=", ".join(name.removeprefix(SETTLED) for name in policies if name.startswith(SETTLED)),
-            kind=kind,
-            code=code,
-            task=front["mteb"]["name"],
-            module=module,
-            abstask=name,
-            attributes=kind.attributes(benchmark),
-            **_stage_facts(benchmark, kind),
-            **kind.of_card(benchmark),
-            tables=tables,
-            columns=_columns(tables),
-            example=_example(benchmark, kind, tables),
-            descriptions=_descriptions(kind, benchmark),
-            counts=counts,
-            prompt=front["mteb"]["prompt"],
-            description=front["mteb"]["description"],
-            stated={name: setting for name, setting in front["mteb"].items() if name not in _SHOWN},
-            facts=_facts(benchmark),
-            construction={key: fact for key, fact in facts.items() if key not in _OWN},
-        )
+    judged = [counts for kind, (_, counts) in tasks.items() if kind.judged]
+    made_with = {kind.stage: kind for kind in reversed(list(tasks))}
+    stated = task_metadata.block(first.name, first.mteb.type, benchmark.facts)
+    return _rendered(
+        README,
+        front=front_matter({**_head(benchmark, benchmark.name, tables_of), "configs": configs}),
+        name=benchmark.name,
+        language=benchmark.language,
+        summaries=_by_language(benchmark, lambda language: benchmark_kind.of(language)["summary"]),
+        judged=next(iter(judged), None),
+        example=_pair(benchmark) if judged else {},
+        tasks=tasks,
+        default=default,
+        policies=benchmark.verdicts.filter(by_policy())["policy"].unique().sort().to_list(),
+        experts_decide=EXPERTS in policies,
+        accepted=ACCEPTED in policies,
+        settled_by=", ".join(name.removeprefix(SETTLED) for name in policies if name.startswith(SETTLED)),
+        bibtex=stated.get("bibtex_citation") or "",
+        sections=[_section(benchmark, kind, *task, made_with[kind.stage]) for kind, task in tasks.items()],
+        columns=_columns(
+            [
+                *(name for tables in tables_of.values() for table in tables for name in table.columns),
+                *benchmark.verdicts.columns,
+            ]
+        ),
+        facts=_facts(benchmark),
+        construction={key: fact for key, fact in benchmark.facts.items() if key not in _OWN},
     )
 
 
-def _columns(tables: Sequence[Table]) -> list[dict[str, Json]]:
+def _section(
+    benchmark: Benchmark, kind: BenchmarkKind, tables: Sequence[Table], counts: Json, made_with: BenchmarkKind
+) -> str:
+    """Return the section of a task; `made_with` is the first kind of its stage, whose section says how it was made."""
+    return _rendered(
+        kind.card,
+        kind=kind,
+        made_with=made_with,
+        language=benchmark.language,
+        **_stage_facts(benchmark, kind),
+        **kind.of_card(benchmark),
+        tables=tables,
+        example={} if kind.judged else _item(kind, tables),
+        descriptions=_by_language(benchmark, lambda language: kind.words(language, benchmark.facts)[0]),
+        counts=counts,
+        facts=_facts(benchmark),
+    )
+
+
+def task_readme(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table]) -> str:
+    """Return the README of a task's folder: a YAML block for `datasets` and mteb, and a link to the card.
+
+    `code` is mteb's code of the language.
+    """
+    front = _front(benchmark, kind, code, tables)
+    return _rendered(
+        TASK_README,
+        front=front_matter(front),
+        name=benchmark.name,
+        kind=kind,
+        description=front["mteb"]["description"],
+        facts=_facts(benchmark),
+    )
+
+
+def _rendered(template_path: str, **variables: object) -> str:
+    return environment().get_template(template_path).render(**variables)
+
+
+def _columns(names: Iterable[str]) -> list[dict[str, Json]]:
     """Return a row per column of the tables whose meaning is known."""
-    names, meanings = dict.fromkeys(name for table in tables for name in table.columns), _words()["columns"]
-    return [{"column": f"`{name}`", "meaning": meanings[name]} for name in names if name in meanings]
+    meanings = _words()["columns"]
+    return [{"column": f"`{name}`", "meaning": meanings[name]} for name in dict.fromkeys(names) if name in meanings]
 
 
-def _descriptions(kind: BenchmarkKind, benchmark: Benchmark) -> list[str]:
-    """Return the description of a kind in the language of the texts, if it is translated, and in English."""
-    return list(dict.fromkeys(kind.words(language, benchmark.facts)[0] for language in (benchmark.language, "en")))
+def _by_language(benchmark: Benchmark, words: Callable[[str], str]) -> list[str]:
+    """Return a text in the language of the benchmark, if it is translated, and in English."""
+    return list(dict.fromkeys(words(language) for language in (benchmark.language, "en")))
 
 
-def _example(benchmark: Benchmark, kind: BenchmarkKind, tables: Sequence[Table]) -> dict[str, str]:
-    """Return an example item, name -> text: of judged pairs a positive, else the first row of the default table."""
-    if not kind.judged:
-        item = next((table.first for table in tables if table.config == kind.default), {})
-        return {} if "query-id" in item else {name: _excerpt(_cell(content)) for name, content in item.items()}
+def _item(kind: BenchmarkKind, tables: Sequence[Table]) -> dict[str, str]:
+    """Return the first row of the default table, column -> text; empty if it holds ids only."""
+    row = next((table.first for table in tables if table.config == kind.default), {})
+    return {} if "query-id" in row else {name: _excerpt(_cell(content)) for name, content in row.items()}
+
+
+def _pair(benchmark: Benchmark) -> dict[str, str]:
+    """Return the texts of a positive, the first one of the corpus."""
     positives = benchmark.qrels.filter(pl.col("score") >= benchmark.relevant_from)
     query_by_document = dict(positives.sort("query_id", descending=True).select("doc_id", "query_id").iter_rows())
     texts = dict(benchmark.queries.select("query_id", "text").iter_rows())
@@ -189,7 +235,7 @@ def _stage_facts(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
 
 def form() -> str:
     """Return a digest of curate's version and all card templates; while it is equal, equal facts give equal cards."""
-    shared = (*BASE, OVERVIEW, TRIPLES, benchmark_kind.WORDS, task_metadata.FILE)
+    shared = (*_SHARED, TRIPLES, benchmark_kind.WORDS, task_metadata.FILE)
     texts = map(template, (*shared, WORDS, *(kind.card for kind in kinds())))
     # The path of the templates is normalised, so exports from before they moved keep their digest.
     return digest([version("curate-ir"), *(_MOVED.sub("formats/kinds/templates/", text) for text in texts)])
@@ -221,6 +267,7 @@ def environment() -> "Environment":
     )
     jinja.filters |= {
         "cell": _cell,
+        "example": _example,
         "quoted": partial(json.dumps, ensure_ascii=False),
         "table": markdown,
         "python": repr,
@@ -300,17 +347,10 @@ def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> li
     ]
 
 
-def overview(benchmark: Benchmark, tasks: Mapping[BenchmarkKind, Sequence[Table]]) -> str:
-    """Return the README of the parent folder: the tables of all task folders as configurations, links to the cards."""
-    first = next(iter(tasks))
-    default = f"{first.name}-{first.default}"
-    configs = [config for kind, tables in tasks.items() for config in _configs(tables, kind.name, default)]
-    front = {**_head(benchmark, benchmark.name, tasks), "configs": configs}
-    return (
-        environment()
-        .from_string(template(OVERVIEW))
-        .render(front=front_matter(front), name=benchmark.name, tasks=tasks, default=default, facts=_facts(benchmark))
-    )
+def _example(texts: Mapping[str, str]) -> str:
+    """Return a block of code with texts by name; empty for no texts."""
+    lines = "\n".join(f"{name}: {text}" for name, text in texts.items())
+    return f"Example:\n\n````text\n{lines}\n````\n" if texts else ""
 
 
 def markdown(content: Json) -> str:

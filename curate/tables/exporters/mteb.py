@@ -12,7 +12,7 @@ from curate.core.protocols import Benchmark
 from curate.system.extras import require
 from curate.system.files import sha256, write_text
 from curate.tables.exporters import mteb_tasks
-from curate.tables.exporters.card import Table, card, overview
+from curate.tables.exporters.card import Table, card, task_readme
 from curate.tables.kinds import kinds
 from curate.tables.kinds.benchmark_kind import BenchmarkKind, ExportTable, configured
 
@@ -79,32 +79,35 @@ LANGUAGES: Mapping[str, str] = {
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write one folder per kind of benchmark, with a README and Parquet files.
+    """Write one folder per kind of benchmark, with Parquet files and the README by which they are loaded.
 
-    `tasks.py` registers the tasks in mteb, and the README in the parent folder lists them.
+    `tasks.py` registers the tasks in mteb, and the README in the parent folder is the card of all.
     """
-    tables: dict[BenchmarkKind, list[Table]] = {}
+    tasks: dict[BenchmarkKind, tuple[list[Table], Json]] = {}
     code = mteb_language(benchmark.language)
     for kind in _present(benchmark):
         content, below = kind.content(benchmark), folder / kind.name
         below.mkdir()
-        tables[kind] = [_write(below, kind, table) for table in content.tables]
-        write_text(below / "README.md", card(benchmark, kind, code, tables[kind], content.counts()))
+        tables = [_write(below, kind, table) for table in content.tables]
+        tasks[kind] = tables, content.counts()
+        write_text(below / "README.md", task_readme(benchmark, kind, code, tables))
     write_text(folder / "tasks.py", Path(mteb_tasks.__file__).read_text(encoding="utf-8"))
-    write_text(folder / "README.md", overview(benchmark, tables))
+    write_text(folder / "README.md", card(benchmark, tasks))
 
 
 def readmes(benchmark: Benchmark, folder: Path) -> dict[str, str]:
     """Return file -> README as expected for an exported folder, from the benchmark and the tables in the folder."""
-    tables = {kind: _tables(folder / kind.name, kind) for kind in _present(benchmark)}
-    code = mteb_language(benchmark.language)
-    cards: dict[str, str] = {}
-    for kind, written in tables.items():
+    tasks: dict[BenchmarkKind, tuple[list[Table], Json]] = {}
+    for kind in _present(benchmark):
         content = kind.content(benchmark)
         for table in content.tables:
             deque(table.frames, maxlen=0)  # the figures are counted while the rows pass
-        cards[f"{kind.name}/README.md"] = card(benchmark, kind, code, written, content.counts())
-    return {**cards, "README.md": overview(benchmark, tables)}
+        tasks[kind] = _tables(folder / kind.name, kind), content.counts()
+    code = mteb_language(benchmark.language)
+    expected = {
+        f"{kind.name}/README.md": task_readme(benchmark, kind, code, tables) for kind, (tables, _) in tasks.items()
+    }
+    return {**expected, "README.md": card(benchmark, tasks)}
 
 
 def _present(benchmark: Benchmark) -> list[BenchmarkKind]:

@@ -163,7 +163,7 @@ def counts(content: Content, lengths: Lengths) -> dict[str, Json]:
             "labels with a gain, of contested pairs": content.contested.filter(pl.col("score") > 0).height,
         }
     of_verdict = dict(content.verdicts["verdict"].value_counts().sort("verdict").iter_rows())
-    counted = f"{min(queries, SAMPLE):,} queries and {len(lengths.counts):,} documents, by cl100k_base"
+    counted = f"{min(queries, SAMPLE):,} queries and {len(lengths.counts):,} documents, by `cl100k_base`"
     return {
         "queries": queries,
         "documents": content.size,

@@ -63,7 +63,7 @@ def test_every_table_is_of_the_scale(finished: tuple[Path, Case]) -> None:
 def test_what_is_printed_and_shown_names_the_grades(folder: Path) -> None:
     said = ran(folder, "agree").stdout
     page = (folder / "runs" / "tiny" / "report.html").read_text(encoding="utf-8")
-    card = (folder / "runs" / "tiny" / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    card = (folder / "runs" / "tiny" / "export" / "mteb" / "README.md").read_text(encoding="utf-8")
     for label in scale(folder).labels:
         assert label in said
         assert label in page

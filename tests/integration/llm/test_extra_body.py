@@ -65,7 +65,7 @@ def test_values_are_sent_and_no_file_holds_one(work: Path, server: Vendor) -> No
     assert re.fullmatch("sha256:[0-9a-f]{64}", panel["metadata"]["user"])
     assert panel["think"] is False, "a digest of one of two values hides nothing"
     assert "seat: ${MY_SEAT}" in (work / "runs/t/pipeline.yaml").read_text()
-    assert "extra_body.metadata.user" in (work / "runs/t/export/mteb/retrieval/README.md").read_text()
+    assert "extra_body.metadata.user" in (work / "runs/t/export/mteb/README.md").read_text()
 
 
 def test_a_run_goes_on_from_digests_and_sends_none(work: Path, server: Vendor) -> None:

@@ -118,7 +118,7 @@ def test_from_init_to_report_in_an_empty_folder(installed: Path, tmp_path: Path)
     done = typed(installed, tmp_path, "run", "mine.yaml", *changes)
     assert done.returncode == 0, done.stderr
     assert "<html" in (tmp_path / "runs/mine/report.html").read_text(encoding="utf-8")
-    assert (tmp_path / "runs/mine/export/mteb/retrieval/README.md").is_file()
+    assert (tmp_path / "runs/mine/export/mteb/README.md").is_file()
 
 
 @pytest.mark.accept

@@ -272,7 +272,7 @@ def test_the_counts_of_queries_add_up_to_those_of_the_labels(changed: Path) -> N
 
 def test_the_card_and_the_manifest_name_both(changed: Path) -> None:
     folder, both = changed / "runs" / "tiny" / "export" / "mteb", counts(changed)
-    card = (folder / "retrieval" / "README.md").read_text(encoding="utf-8")
+    card = (folder / "README.md").read_text(encoding="utf-8")
     assert "|  | panel | published |" in card
     for verdict in ("relevant", "contested"):
         assert f"| {verdict} | {both['panel'][verdict]} | {both['published'][verdict]} |" in card

@@ -22,7 +22,7 @@ from curate.system.files import frame, read_scale
 from curate.tables.exporters import manifest
 from curate.tables.exporters.labels import Gain, gains
 from tests.support.pools import table
-from tests.support.runs import complaint, ran, tiny
+from tests.support.runs import card_section, complaint, ran, tiny
 from tests.support.scales import scales
 
 LACK = ("refused", "failed")
@@ -115,7 +115,7 @@ def test_every_format_has_the_gains_and_the_binary_labels_as_ever(made: Path) ->
 
 def test_the_card_says_which_labels_and_what_of_mteb_means_nothing(made: Path) -> None:
     mteb = made / "runs" / "tiny" / "export" / "mteb"
-    graded, binary = (" ".join((mteb / name / "README.md").read_text().split()) for name in ("graded", "retrieval"))
+    graded, binary = (" ".join(card_section(mteb, name).split()) for name in ("graded", "retrieval"))
     assert "the lower median of the judges' grades: 3 3, 2 2, 1 1, 0 0" in graded
     assert (
         "Its MAP and recall mean nothing on this set, for they count every gain above 0 as a positive, also below"

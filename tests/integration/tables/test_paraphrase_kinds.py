@@ -17,6 +17,7 @@ from curate.tables.exporters.reading import mteb
 from curate.tables.kinds import kind
 from curate.testing import ListCorpus
 from tests.integration.tables.test_exporters import evaluate
+from tests.support.runs import card_section
 
 QUERIES = {
     f"q{n}": text for n, text in enumerate(("高血压能喝酒吗", "痛风能吃豆腐吗", "白内障要手术吗", "感冒要吃药吗"))
@@ -95,11 +96,12 @@ def test_cards_name_the_circular_and_warn_where_nobody_confirmed(tmp_path: Path)
         (tmp_path / folder).mkdir()
         export(benchmark({"panel": panel, "parts": parts}), tmp_path / folder)
         for name in ("paraphrase", "sentence-retrieval"):
-            card = (tmp_path / folder / name / "README.md").read_text(encoding="utf-8")
+            card = card_section(tmp_path / folder, name)
             assert ("Nobody confirmed these" in card) == (not panel)
             assert ("all judges say" in card) == bool(panel)
             assert "*Circular:* as generator g had a part in this set" in card
-            assert "generator:\n  - g\n" in card, "for `curate evaluate`"
+            front = (tmp_path / folder / name / "README.md").read_text(encoding="utf-8")
+            assert "generator:\n  - g\n" in front, "for `curate evaluate`"
     told = {each.kind.name: each for each in tasks.in_folder(tmp_path / "one")}
     flagged = {
         name: [who for who in ("use", "a", "g") if provenance.circular(who, each)] for name, each in told.items()

@@ -47,7 +47,7 @@ def test_settings_fill_every_task_and_reach_card_and_manifest(tmp_path: Path) ->
         assert (metadata.license, metadata.date) == ("cc-by-4.0", ("2020-01-01", "2020-12-31"))
         assert metadata.task_subtypes == ([] if metadata.type == "Reranking" else ["Question answering"])
     assert read(run / "export" / "mteb")["license"] == "cc-by-4.0"
-    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    card = (run / "export" / "mteb" / "README.md").read_text(encoding="utf-8")
     assert "## Licence\n\ncc-by-4.0." in card
 
 
@@ -88,7 +88,7 @@ def test_a_citation_that_is_bibtex_is_mtebs_too_and_a_licence_may_be_an_address(
 @pytest.mark.parametrize(("citation", "shown"), [("Wang, 2020", 1), ("", 0), (ENTRY, 0)])
 def test_the_bibtex_of_the_settings_is_on_the_card_once(tmp_path: Path, citation: str, shown: int) -> None:
     facts: dict[str, Any] = {"task_metadata": {"bibtex_citation": ENTRY}, "citation": citation}
-    card = (written(replace(benchmark(), facts=facts), tmp_path / "mteb") / "retrieval" / "README.md").read_text()
+    card = (written(replace(benchmark(), facts=facts), tmp_path / "mteb") / "README.md").read_text()
     section = card.partition("## Citation\n")[2].partition("\n## ")[0]
     assert section.count(f"```bibtex\n{ENTRY}\n```") == 1
     assert (section.count(ENTRY), section.count("Wang, 2020")) == (1, shown)

@@ -174,7 +174,7 @@ def test_stock_mteb_gets_the_scores_of_queries_with_a_positive(tmp_path: Path, s
     task.load_data()
     (data,) = [splits["test"] for splits in task.dataset.values()]
     assert data["relevant_docs"] == {"q1": {"d1": 3, "d2": 2, "d4": 4}}
-    card = (tmp_path / "runs/audit-data/audit/mteb/retrieval/README.md").read_text(encoding="utf-8")
+    card = (tmp_path / "runs/audit-data/audit/mteb/README.md").read_text(encoding="utf-8")
     assert "Scores are those of the set: 3 and above mean relevant, what was added has 3" in card
     assert "Labels are binary" not in card
     assert "| positives | 2 |" in card

@@ -115,7 +115,7 @@ def test_who_has_two_parts_or_no_grade_is_refused(real: Run) -> None:
 
 def test_a_user_sees_it_on_card_page_and_manifest(tmp_path: Path) -> None:
     ran(tmp_path, "run", tiny(tmp_path))
-    card, page = (tmp_path / "runs/tiny" / name for name in ("export/mteb/retrieval/README.md", "report.html"))
+    card, page = (tmp_path / "runs/tiny" / name for name in ("export/mteb/README.md", "report.html"))
     assert "| Judges that judge themselves | Not checked (`curate check circular`) |" in card.read_text("utf-8")
     undone = "<code>curate check circular</code>"
     assert undone in page.read_text("utf-8")

@@ -79,7 +79,7 @@ def test_a_run_goes_on_once_every_place_is_decided(work: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert text(work, "d02").endswith("又加QQ [号码]。")
     run = work / "runs" / "tiny"
-    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text("utf-8")
+    card = (run / "export" / "mteb" / "README.md").read_text("utf-8")
     assert "Of the places that it listed, 2 were accepted and 2 masked by people." in card
     page = (run / "report.html").read_text("utf-8")
     assert "people accepted 2 and had 2 masked" in page

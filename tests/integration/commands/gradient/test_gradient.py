@@ -29,7 +29,7 @@ from tests import ROOT
 from tests.integration.commands.report.test_report import Read
 from tests.integration.tables.test_exporters import evaluate, load
 from tests.support.pools import pooled, step, table
-from tests.support.runs import curate, ran, tiny
+from tests.support.runs import card_section, curate, ran, tiny
 from tests.vendor import Call, Fault, Vendor, error, says, vendor
 
 KILLER = ROOT / "tests/support/killer.py"
@@ -372,9 +372,9 @@ def test_from_a_pipeline_to_the_scores_of_stock_mteb_and_to_the_page(tmp_path: P
         scores = evaluate(folder / name)
         assert scores["main_score"] == scores["cosine_spearman"]
         assert -1 <= scores["cosine_spearman"] <= 1
-        card = (folder / name / "README.md").read_text(encoding="utf-8")
-        assert ("Nobody confirmed these pairs" in card) == (name == "gradient-edit")
-        assert "## Planned, built and dropped" in card
+        assert ("Nobody confirmed these pairs" in card_section(folder, name)) == (name == "gradient-edit")
+    assert "### gradient-edit: planned, built and dropped" in card_section(folder, "gradient-edit")
+    assert "[as gradient-edit](#gradient-edit)" in card_section(folder, "gradient-mix")
     assert not (folder / "gradient-consensus").exists()
     page = Read((tmp_path / "runs" / "tiny" / "report" / "report.html").read_text(encoding="utf-8"))
     for words in ("Nobody confirmed these edits", "Spliced texts, five levels", "改动一处", "评审等级作为分值"):

@@ -72,7 +72,7 @@ def test_the_run_the_page_and_the_card_say_it(made: Path) -> None:
     said = f"7 known positives: {counts['confirmed']} confirmed, {counts['rejected']} rejected, "
     assert said in (made / "said.txt").read_text()
     assert "resolve/legacy.tsv" in (made / "said.txt").read_text()
-    assert said in (run / "export" / "mteb" / "retrieval" / "README.md").read_text()
+    assert said in (run / "export" / "mteb" / "README.md").read_text()
     page = (run / "report.html").read_text()
     assert "Known positives that the data came with" in page
     assert "数据自带的正例标注" in page

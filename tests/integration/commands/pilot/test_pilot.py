@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from curate.commands.check.judge import JudgeOptions, check
-from curate.commands.pilot.pilot import PilotOrder, changes, compare, planned
+from curate.commands.pilot.pilot_figures import PeopleKappa
+from curate.commands.pilot.report import PilotReportCommand, changes, compare, planned
 from curate.core.config import override
 from curate.core.errors import BudgetError, ConfigError, NotFound, RunFailed, UserError
 from curate.panel.voting import loaded
@@ -66,8 +67,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield Bench(executed(tmp_path, judges, BEFORE), servers)
 
 
-def order(**more: Any) -> PilotOrder:
-    return PilotOrder(NAMES, **more)
+def command(**options: Any) -> PilotReportCommand:
+    return PilotReportCommand(models=NAMES, **options)
 
 
 def test_pairs_are_drawn_over_all_queries_and_fifty_are_read_twice(bench: Bench) -> None:
@@ -85,13 +86,16 @@ def test_pairs_are_drawn_over_all_queries_and_fifty_are_read_twice(bench: Bench)
 def test_what_the_pilot_asked_is_not_paid_again(bench: Bench) -> None:
     drawn(bench.run)
     read(bench.folder, most=110)
-    found = compare(bench.run, order())
+    found = compare(bench.run, command())
     first = bench.asked()
     assert {name: (len(each), set(each.values())) for name, each in first.items()} == dict.fromkeys(NAMES, (110, {1}))
-    assert (found["answered"], found["judges"]) == (110, dict.fromkeys(NAMES, 110))
-    assert compare(bench.run, order()) == found
+    assert (found.answered, found.judges) == (110, dict.fromkeys(NAMES, 110))
+    assert compare(bench.run, command()) == found
     assert bench.asked() == first, "the ledger holds it all"
-    assert json.loads((bench.run.folder / "checks" / "pilot.json").read_text("utf-8")) == found
+    assert (
+        json.loads((bench.run.folder / "checks" / "pilot.json").read_text("utf-8")) | {"written": None}
+        == found.to_json()
+    )
     bench.run.execute(["judge"])
     every = bench.asked()
     assert {name: (len(each), set(each.values())) for name, each in every.items()} == dict.fromkeys(
@@ -102,24 +106,26 @@ def test_what_the_pilot_asked_is_not_paid_again(bench: Bench) -> None:
 def test_a_good_judge_is_in_what_is_proposed_and_one_alone_only_by_choice(bench: Bench) -> None:
     drawn(bench.run)
     read(bench.folder)
-    found = compare(bench.run, order())
-    assert found["people"] == {"pairs": 50, "kappa": 1.0, "low": 1.0, "high": 1.0}
-    assert len(found["rules"]) == 3 * 4 + 2 * 3 + 3
-    assert found["rules"][0]["rule"] == "good ≥ A"
-    assert found["default"]["rule"] == "2 of good + strict + random"
-    taken = found["proposal"]
-    assert (taken["rule"], taken["calls"], taken["kappa"]) == ("1 of good + strict", 2, 1.0)
-    price = {row["rule"]: row["price"] for row in found["rules"]}
-    assert taken["price"] == pytest.approx(price["good ≥ A"] + price["strict ≥ A"])
-    assert found["currency"] == "USD"
+    found = compare(bench.run, command())
+    assert found.people == PeopleKappa(50, 1.0, 1.0, 1.0)
+    assert len(found.rules) == 3 * 4 + 2 * 3 + 3
+    assert found.rules[0].rule == "good ≥ A"
+    assert found.default is not None
+    assert found.default.rule == "2 of good + strict + random"
+    taken = found.proposal
+    assert taken is not None
+    assert (taken.rule, taken.calls, taken.kappa) == ("1 of good + strict", 2, 1.0)
+    price = {row.rule: row.price or 0.0 for row in found.rules}
+    assert taken.price == pytest.approx(price["good ≥ A"] + price["strict ≥ A"])
+    assert found.currency == "USD"
     policy = {"positive": {"at_least": 1, "of": 2}, "negative": {"at_least": 2}}
     assert changes(found, bench.run) == {
         ("judge", "models"): ["good", "strict"],
         ("consensus", "policy"): policy,
     }
     assert loaded(policy).bound(["good", "strict"])  # type: ignore[union-attr]  # a rule that the panel can have
-    alone = compare(bench.run, order(single=True))
-    assert alone["settings"]["judge.models"] == ["good"]
+    alone = compare(bench.run, command(single=True))
+    assert alone.settings["judge.models"] == ["good"]
 
 
 def test_a_pilot_is_no_review_of_labels_but_its_pairs_may_be_controls(bench: Bench) -> None:
@@ -135,30 +141,30 @@ def test_a_pilot_is_no_review_of_labels_but_its_pairs_may_be_controls(bench: Ben
 def test_it_is_planned_and_needs_consent(bench: Bench) -> None:
     drawn(bench.run)
     read(bench.folder)
-    rows = planned(bench.run, order())
+    rows = planned(bench.run, command())
     assert [row["judge"] for row in rows] == [*(f"{name}, pilot" for name in NAMES), "in all"]
     bench.run.consent = Consent()
     with pytest.raises(BudgetError, match=r"(?s)good, pilot: .*--max-cost"):
-        compare(bench.run, order())
+        compare(bench.run, command())
     bench.run.consent = Consent(offline=True)
     with pytest.raises(UserError, match="--offline sends none"):
-        compare(bench.run, order())
+        compare(bench.run, command())
     assert not any(server.calls for server in bench.servers.values())
     bench.run.consent = Consent(max_cost=float(str(rows[-1]["online"])))
-    compare(bench.run, order())
-    assert planned(bench.run, order()) == []
+    compare(bench.run, command())
+    assert planned(bench.run, command()) == []
 
 
 def test_a_pilot_that_was_cut_short_goes_on(bench: Bench) -> None:
     drawn(bench.run)
     read(bench.folder)
-    part = float(str(planned(bench.run, order())[-1]["online"])) / 3
+    part = float(str(planned(bench.run, command())[-1]["online"])) / 3
     bench.run.consent = Consent(max_cost=part)
     with pytest.raises(BudgetError):
-        compare(bench.run, order())
+        compare(bench.run, command())
     assert any(bench.asked().values())
     bench.run.consent = Consent(yes=True)
-    compare(bench.run, order())
+    compare(bench.run, command())
     assert {each.total() for each in bench.asked().values()} == {120}
 
 
@@ -168,14 +174,14 @@ def one_sided(_row: int, _doc: str) -> str:
 
 def test_too_few_answers_or_one_class_are_said_before_anything_is_sent(bench: Bench) -> None:
     with pytest.raises(NotFound, match="no such pilot; draw one with `curate pilot export"):
-        compare(bench.run, order())
+        compare(bench.run, command())
     drawn(bench.run)
     read(bench.folder, most=99)
     with pytest.raises(UserError, match="found answers to 99 of 120 pairs, expected 100 or more; read on"):
-        compare(bench.run, order())
+        compare(bench.run, command())
     read(bench.folder, one_sided)
     with pytest.raises(UserError, match="found 120 answers, and all of them are not relevant"):
-        compare(bench.run, order())
+        compare(bench.run, command())
     assert not any(server.calls for server in bench.servers.values())
 
 
@@ -185,10 +191,11 @@ def test_a_judge_without_grades_is_left_out_and_named(bench: Bench, tmp_path: Pa
     bench = replace(bench, run=Run(bench.run.folder, Pipeline.check(few, "t.yaml"), consent=Consent(yes=True)))
     drawn(bench.run)
     read(bench.folder, lambda row, doc: true(row, doc) if row % 7 else "D")
-    found = compare(bench.run, order())
-    assert re.match(r"random graded \d of 120 pairs, so it is in no rule", found["warnings"][0])
-    assert {name for row in found["rules"] for name in row["judges"]} == {"good", "strict"}
-    assert found["default"]["rule"] == "2 of good + strict"
+    found = compare(bench.run, command())
+    assert re.match(r"random graded \d of 120 pairs, so it is in no rule", found.warnings[0])
+    assert {name for row in found.rules for name in row.judges} == {"good", "strict"}
+    assert found.default is not None
+    assert found.default.rule == "2 of good + strict"
 
 
 def nonsense(_query: str, _passage: str) -> str:
@@ -203,26 +210,26 @@ def test_a_judge_that_nobody_can_read_is_left_out_and_the_others_are_compared(tm
         bench = Bench(executed(tmp_path, judges, BEFORE), servers)
         drawn(bench.run)
         read(bench.folder, lambda row, doc: true(row, doc) if row % 7 else "D")
-        found = compare(bench.run, order())
-        assert list(found["unreadable"]) == ["random"]
-        assert "answers in a row gave nothing that can be read" in found["warnings"][0]
-        assert found["warnings"][0].startswith("random is in no rule: ")
-        assert found["judges"]["good"] == found["judges"]["strict"] == 120
-        assert {name for row in found["rules"] for name in row["judges"]} == {"good", "strict"}
+        found = compare(bench.run, command())
+        assert list(found.unreadable) == ["random"]
+        assert "answers in a row gave nothing that can be read" in found.warnings[0]
+        assert found.warnings[0].startswith("random is in no rule: ")
+        assert found.judges["good"] == found.judges["strict"] == 120
+        assert {name for row in found.rules for name in row.judges} == {"good", "strict"}
         assert "random" not in str(changes(found, bench.run)[("judge", "models")])
         paid = bench.asked()
         assert set(paid["good"].values()) == set(paid["strict"].values()) == {1}
         with pytest.raises(RunFailed, match="random, pilot: 10 answers in a row"):
-            compare(bench.run, PilotOrder(("good", "random")))
+            compare(bench.run, PilotReportCommand(models=("good", "random")))
 
 
 def test_a_proposal_that_may_agree_by_chance_is_warned_of(bench: Bench) -> None:
     drawn(bench.run)
     read(bench.folder, lambda row, _doc: "S" if row % 2 else "D")
-    chance = [each for each in compare(bench.run, order())["warnings"] if "than by chance" in each]
+    chance = [each for each in compare(bench.run, command()).warnings if "than by chance" in each]
     assert len(chance) == 1
     read(bench.folder)
-    assert not [each for each in compare(bench.run, order())["warnings"] if "than by chance" in each]
+    assert not [each for each in compare(bench.run, command()).warnings if "than by chance" in each]
 
 
 def test_answers_to_texts_that_changed_are_left_out(bench: Bench, tmp_path: Path) -> None:
@@ -232,11 +239,11 @@ def test_answers_to_texts_that_changed_are_left_out(bench: Bench, tmp_path: Path
     corpus.write_text(corpus.read_text("utf-8").replace("第0条", "第零条"), encoding="utf-8")
     again = Run(bench.run.folder, bench.run.pipeline, consent=Consent(yes=True))
     again.execute(BEFORE)
-    found = compare(again, order())
-    assert found["warnings"][0] == (
-        f"{120 - found['answered']} answers are of pairs or texts that the run no longer has, and are left out"
+    found = compare(again, command())
+    assert found.warnings[0] == (
+        f"{120 - found.answered} answers are of pairs or texts that the run no longer has, and are left out"
     )
-    assert 100 < found["answered"] < 120
+    assert 100 < found.answered < 120
 
 
 def test_grades_of_another_scale_than_the_judges_are_refused(bench: Bench) -> None:
@@ -244,10 +251,10 @@ def test_grades_of_another_scale_than_the_judges_are_refused(bench: Bench) -> No
     read(bench.folder)
     changed = override(bench.run.pipeline.settings, ["judge.rubric=rubric-zh-trec"])
     with pytest.raises(UserError, match=r"people graded S A \| B C D, but the judges' rubric .* has 3 2 \| 1 0"):
-        compare(Run(bench.run.folder, Pipeline.check(changed, "t.yaml")), order())
+        compare(Run(bench.run.folder, Pipeline.check(changed, "t.yaml")), command())
 
 
 @pytest.mark.parametrize("names", [("good",), ("good", "good"), tuple("abcdefghi")])
-def test_candidates_are_two_to_eight_different_judges(names: tuple[str, ...]) -> None:
+def test_candidates_are_two_to_eight_different_judges(bench: Bench, names: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match=r"--models: found .*, expected two to 8 different judges"):
-        PilotOrder(names)
+        compare(bench.run, PilotReportCommand(models=names))

@@ -325,7 +325,7 @@ def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviou
         assert manifest["synthetic"] == [{"writer": "gpt-1", "family": "gpt", "queries": 6, "of": 9, "kin": ["gpt-4o"]}]
     checked = curate(tmp_path, "verify", str(run / "export" / "mteb"), "--recorded", f"gpt-4o={grades}", "--json")
     assert json.loads(checked.stdout)["data"][0]["differences"] == [], checked.stdout
-    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text("utf-8")
+    card = (run / "export" / "mteb" / "README.md").read_text("utf-8")
     assert "6 of 9 queries were written by the model gpt-1 and are no user's" in card
     assert "gpt-4o are of the writer's family (gpt)" in card
     assert "9 个查询中有 6 个由模型 gpt-1 写成" in (run / "report.html").read_text("utf-8")

@@ -67,7 +67,7 @@ def test_a_settling_judge_is_planned_then_paid_for_contested_pairs_alone(settled
     facts = json.loads((folder / "runs/tiny/resolve/stage.json").read_text("utf-8"))["report"]
     assert facts["cost"] > 0
     assert facts["facts"]["settle"]["pairs"] == own.height
-    card = (folder / "runs/tiny/export/mteb/retrieval/README.md").read_text("utf-8")
+    card = (folder / "runs/tiny/export/mteb/README.md").read_text("utf-8")
     assert "decided by one judge more, third" in card
     assert "contested pairs decided by one judge, third" in card
     body = json.loads((folder / "runs/tiny/export/mteb/MANIFEST.json").read_text("utf-8"))
@@ -149,7 +149,7 @@ def test_a_reviewed_threshold_makes_the_labels_and_the_export_verifies(tiny_run:
     assert "threshold" not in verified(tmp_path)
     manifest = json.loads((tiny_run / "export/mteb/MANIFEST.json").read_text("utf-8"))
     assert manifest["labels"]["accept"]["least"] == least
-    card = (tiny_run / "export/mteb/retrieval/README.md").read_text("utf-8")
+    card = (tiny_run / "export/mteb/README.md").read_text("utf-8")
     assert f"whose grades add up to {least} or more" in card
     forged(tiny_run / "export/beir", tmp_path)
     desk.record("assessor", [Answer(row.row_id, "D") for row in checked(desk)])

@@ -193,7 +193,7 @@ def test_an_answer_makes_the_labels_stale_and_the_export_says_how_many_changed(t
     assert (query, doc) in table(run, "consensus", "qrels").select("query_id", "doc_id").rows(), "the panel's stay"
     marked = json.loads((run / "export" / "stage.json").read_text(encoding="utf-8"))
     assert marked["report"]["facts"]["overridden"] == 1
-    assert "experts changed" in (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    assert "experts changed" in (run / "export" / "mteb" / "README.md").read_text(encoding="utf-8")
     desk.record("wang", [Answer(desk.rows("wang")[0].row_id, "S")])
     again = curate(tmp_path, "run", "tiny.yaml", *setting)
     assert "resolve: started again, changed: outside" in again.stderr

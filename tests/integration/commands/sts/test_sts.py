@@ -594,7 +594,7 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
         ["3"],
         ["1"],
     ]
-    card = (tmp_path / "runs/tiny/export/mteb/sts/README.md").read_text(encoding="utf-8")
+    card = (tmp_path / "runs/tiny/export/mteb/README.md").read_text(encoding="utf-8")
     assert "| planned | 5 |\n| built | 3 |\n| dropped: no word of the dictionary | 1 |" in card
     again = curate(tmp_path, "sts", "--run", "runs/tiny")
     assert "sts: up to date, skipped" in again.stderr

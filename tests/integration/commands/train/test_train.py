@@ -6,16 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from curate.commands.train import TrainSettings, loading
+from curate.commands.train import loading
+from curate.commands.train.command import PlannedTraining, TrainCommand, train
 from curate.commands.train.fitting import COMPLETE
-from curate.commands.train.train import TrainRequest, planned, train, train_settings
 from curate.core.errors import ConfigError, DataError, RunFailed
 from curate.core.protocols import Benchmark
 from curate.system.files import frame
@@ -27,7 +26,7 @@ from tests.support.small import full_disk
 from tests.support.small_models import small_model
 
 TOPICS = [f"topic{at}" for at in range(40)]
-FEW = TrainSettings(steps=12, batch=8, rate=3e-3, negatives=2, eval_every=6, seeds=1)
+FEW = {"steps": 12, "batch": 8, "rate": 3e-3, "negatives": 2, "eval_every": 6, "seeds": 1}
 
 
 def held(folder: Path, topics: list[str]) -> Path:
@@ -67,32 +66,38 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def order(place: Path, out: Path, **changed: Any) -> TrainRequest:
-    settings = FEW.model_validate({**FEW.model_dump(), **changed})
-    return TrainRequest(
-        place / "triples.jsonl", str(place / "base/model"), place / "export", settings, out, few_seeds=True
-    )
+def command(place: Path, out: Path, settings: dict[str, Any] | None = None, **options: Any) -> TrainCommand:
+    """Return the command on the triples of a folder, by default of one short seed."""
+    defaults: dict[str, Any] = {
+        "triples": place / "triples.jsonl",
+        "base": str(place / "base/model"),
+        "test": place / "export",
+        "settings": {"train": FEW | (settings or {})},
+        "out": out,
+        "few_seeds": True,
+    }
+    return TrainCommand(**defaults | options)
 
 
 def test_a_model_is_trained_scored_once_and_loads_in_any_tool(place: Path, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    found = train(order(place, tmp_path / "out", seeds=2))
-    (test,) = found["test"]
-    assert test["trained"] > test["base"]
-    assert len(test["seeds"]) == 2
-    assert found["notes"][-3].startswith("2 seeds, fewer than 3")
-    assert found["seeds"][0]["dev_after"] >= found["seeds"][0]["dev_before"]
+    found = train(command(place, tmp_path / "out", {"seeds": 2}))
+    (test,) = found.test
+    assert test.trained > test.base
+    assert len(test.seeds) == 2
+    assert found.notes[-3].startswith("2 seeds, fewer than 3")
+    assert found.seeds[0].dev_after >= found.seeds[0].dev_before
     model = SentenceTransformer(str(tmp_path / "out/model"), device="cpu")
     assert model.encode(["what is topic1"]).shape == (1, 32)
     card = (tmp_path / "out/README.md").read_text("utf-8")
     assert "2 seeds, fewer than 3" in card
     assert not list((tmp_path / "out/seeds").rglob("checkpoint-*"))
     before = (tmp_path / "out/train.json").read_bytes()
-    train(order(place, tmp_path / "out", seeds=2))
+    train(command(place, tmp_path / "out", {"seeds": 2}))
     assert (tmp_path / "out/train.json").read_bytes() == before, "nothing is trained twice"
     with pytest.raises(ConfigError, match="other settings lies there"):
-        train(order(place, tmp_path / "out", seeds=2, rate=1e-4))
+        train(command(place, tmp_path / "out", {"seeds": 2, "rate": 1e-4}))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +113,7 @@ def test_a_model_is_trained_scored_once_and_loads_in_any_tool(place: Path, tmp_p
 def test_every_recipe_writes_a_model(place: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
     from sentence_transformers import SentenceTransformer
 
-    train(order(place, tmp_path / "out", **settings))
+    train(command(place, tmp_path / "out", settings))
     base, model = (
         SentenceTransformer(str(each), device="cpu") for each in (place / "base/model", tmp_path / "out/model")
     )
@@ -124,9 +129,8 @@ def test_align_learns_the_vectors_of_the_document_model(place: Path, tmp_path: P
     words = [*TOPICS, "text", "about", "what", "is", "which", "test"][::-1]
     student = small_model(tmp_path / "student", words)
     settings = {"recipe": "align", "documents": str(place / "base/model"), "temperature": 0.1, "steps": 40}
-    asked = order(place, tmp_path / "out", **settings)
-    found = train(TrainRequest(asked.triples, str(student), asked.test, asked.settings, asked.out, few_seeds=True))
-    assert found["compared_with"] == str(place / "base/model")
+    found = train(command(place, tmp_path / "out", settings, base=str(student)))
+    assert found.compared_with == str(place / "base/model")
     texts = [f"text {each} about" for each in TOPICS]
     teacher, before, after = (
         SentenceTransformer(str(each), device="cpu").encode(texts)
@@ -147,13 +151,20 @@ def test_a_router_of_another_maker_is_aligned_and_then_trained(place: Path, tmp_
     )
     both = Router.for_query_document([*query], [*document], default_route="query")
     SentenceTransformer(modules=[both], device="cpu").save(str(tmp_path / "router"))
-    asked = order(place, tmp_path / "aligned", recipe="align", temperature=0.1, steps=40)
-    first = train(replace(asked, base=str(tmp_path / "router")))
-    assert first["compared_with"] == str(tmp_path / "router")
-    care = train_settings("care", ["train.steps=12", "train.batch=8", "train.mrl=[16]", "train.rate=0.003"])
-    second = replace(asked, base=str(tmp_path / "aligned/model"), settings=care, out=tmp_path / "joint")
-    assert (care.recipe, care.frozen) == ("joint", True)
-    train(second)
+    settings = {"recipe": "align", "temperature": 0.1, "steps": 40}
+    first = train(command(place, tmp_path / "aligned", settings, base=str(tmp_path / "router")))
+    assert first.compared_with == str(tmp_path / "router")
+    care = TrainCommand(
+        triples=place / "triples.jsonl",
+        base=str(tmp_path / "aligned/model"),
+        test=place / "export",
+        pipeline="care",
+        settings={"train": {"steps": 12, "batch": 8, "mrl": [16], "rate": 0.003}},
+        out=tmp_path / "joint",
+        few_seeds=True,
+    )
+    assert (care.train_settings().recipe, care.train_settings().frozen) == ("joint", True)
+    train(care)
     texts = [f"text {each} about" for each in TOPICS]
     models = [SentenceTransformer(str(tmp_path / each), device="cpu") for each in ("router", "joint/model")]
     assert np.array_equal(*(model.encode_document(texts) for model in models)), "an index stays valid"
@@ -164,17 +175,17 @@ def test_a_router_of_another_maker_is_aligned_and_then_trained(place: Path, tmp_
 
 
 def test_a_killed_training_goes_on_and_gives_the_same_weights(place: Path, tmp_path: Path) -> None:
-    whole = train(order(place, tmp_path / "whole"))
+    whole = train(command(place, tmp_path / "whole"))
 
     def killed(label: str, _total: int, done: int) -> None:
         if label == "training" and done == 9:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(order(place, tmp_path / "out"), progress=killed)
-    again = train(order(place, tmp_path / "out"))
-    assert again["seeds"][0]["resumed_from"] == 6
-    assert again["seeds"][0]["weights"] == whole["seeds"][0]["weights"]
+        train(command(place, tmp_path / "out", progress=killed))
+    again = train(command(place, tmp_path / "out"))
+    assert again.seeds[0].resumed_from == 6
+    assert again.seeds[0].weights == whole.seeds[0].weights
 
 
 TYPED = """
@@ -187,41 +198,39 @@ main()
 
 def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_goes_on(place: Path, tmp_path: Path) -> None:
     long = {"steps": 120, "eval_every": 10}
-    asked = order(place, tmp_path / "out", **long)
-    values = {**FEW.model_dump(include={"batch", "rate", "negatives"}), **long}
+    asked = command(place, tmp_path / "out", long)
+    values = {**{name: FEW[name] for name in ("batch", "rate", "negatives")}, **long}
     settings = [word for name, value in values.items() for word in ("--set", f"train.{name}={value}")]
     words = ["train", str(asked.triples), "--base", asked.base, "--test", str(asked.test), "--out", str(asked.out)]
-    command = [sys.executable, "-c", TYPED, *words, "--set", "few_seeds=true", "--seeds", "1", *settings]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not any(asked.out.rglob(COMPLETE)):
+    typed = [sys.executable, "-c", TYPED, *words, "--set", "few_seeds=true", "--seeds", "1", *settings]
+    process = subprocess.Popen(typed, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not any((tmp_path / "out").rglob(COMPLETE)):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     said = process.communicate()[1]
     assert process.returncode == 130, said
     assert "stopped; what was finished is kept, and the same command goes on from there" in said
     assert "Traceback" not in said
-    assert not (asked.out / "train.json").exists()
-    assert train(asked)["seeds"][0]["resumed_from"] >= 10
+    assert not (tmp_path / "out/train.json").exists()
+    assert (train(asked).seeds[0].resumed_from or 0) >= 10
 
 
 def test_a_full_disk_is_a_sentence(place: Path, tmp_path: Path) -> None:
     with full_disk(30_000), pytest.raises(RunFailed, match="the disk is full"):
-        train(order(place, tmp_path / "out"))
-    assert train(order(place, tmp_path / "out"))["test"]
+        train(command(place, tmp_path / "out"))
+    assert train(command(place, tmp_path / "out")).test
 
 
 def test_what_is_refused_before_anything_is_trained(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good = order(place, tmp_path / "out")
-
-    def refused(kind: type[Exception], said: str, **changed: Any) -> None:
+    def refused(kind: type[Exception], said: str, settings: dict[str, Any] | None = None, **options: Any) -> None:
         with pytest.raises(kind, match=said):
-            train(TrainRequest(**{**vars(good), **changed}))
+            train(command(place, tmp_path / "out", settings, **options))
 
     refused(ConfigError, "--seeds 1: found fewer than 3", few_seeds=False)
     refused(ConfigError, "no such folder", base=str(tmp_path / "none"))
-    refused(ConfigError, "recipe align needs a model", settings=FEW.model_copy(update={"recipe": "align"}))
+    refused(ConfigError, "recipe align needs a model", {"recipe": "align"})
     shutil.copytree(place / "export", tmp_path / "bare")
     next((tmp_path / "bare").rglob("qrels-*")).unlink()
     refused(DataError, "qrels-.* is missing; export again", test=tmp_path / "bare")
@@ -242,7 +251,9 @@ def test_the_command_plans_and_answers(place: Path, tmp_path: Path) -> None:
     assert (data["steps"], data["seeds"], data["queries"] + data["dev_queries"]) == (4, 3, 40)
     assert data["trained_weights"] == data["weights"]
     assert data["memory_bytes"] == 20 * data["weights"]
-    assert planned(order(place, tmp_path / "x"))["steps"] == 12
+    estimate = command(place, tmp_path / "x", plan=True)()
+    assert isinstance(estimate, PlannedTraining)
+    assert estimate.plan.steps == 12
     wrong = curate(tmp_path / "work", *words, "--set", "train.rat=1")
     assert wrong.returncode == 2
     assert "did you mean 'rate'" in wrong.stderr

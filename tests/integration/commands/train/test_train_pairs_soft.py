@@ -15,8 +15,8 @@ pytest.importorskip("accelerate")
 import torch
 
 from curate.commands.train import TrainSettings, triples
+from curate.commands.train.command import TrainCommand, train
 from curate.commands.train.losses import NONE, InBatchContrastive, SoftTargets
-from curate.commands.train.train import TrainRequest, planned, train
 from curate.core.errors import DataError
 from tests.integration.commands.train.test_train import TOPICS, held
 from tests.support.small_models import small_model
@@ -48,11 +48,17 @@ def rows() -> Rows:
     ]
 
 
-def order(place: Path, folder: Path, given: Rows, **changed: Any) -> TrainRequest:
+def command(place: Path, folder: Path, given: Rows, **settings: Any) -> TrainCommand:
     path = folder / "triples.jsonl"
     path.write_text("\n".join(map(json.dumps, given)), encoding="utf-8")
-    asked = TrainSettings.model_validate(FEW | changed)
-    return TrainRequest(path, str(place / "base/model"), place / "export", asked, folder / "out", few_seeds=True)
+    return TrainCommand(
+        triples=path,
+        base=str(place / "base/model"),
+        test=place / "export",
+        settings={"train": FEW | settings},
+        out=folder / "out",
+        few_seeds=True,
+    )
 
 
 class ByColumn(torch.nn.Module):  # type: ignore[misc]
@@ -110,11 +116,11 @@ def test_the_gradient_is_that_of_small_steps_and_one_graded_document_is_info_nce
     "changed", [{"recipe": "pairs"}, {"recipe": "pairs", "freeze": "documents", "prompt": "what "}, {"recipe": "soft"}]
 )
 def test_a_short_training_lowers_the_loss(place: Path, tmp_path: Path, changed: dict[str, Any]) -> None:
-    asked = order(place, tmp_path, rows(), **changed)
-    (seed,) = train(asked)["seeds"]
-    curve = [value for _, value in seed["loss"]]
+    asked = command(place, tmp_path, rows(), **changed)
+    (seed,) = train(asked).seeds
+    curve = [value for _, value in seed.loss]
     assert np.mean(curve[-4:]) < 0.8 * np.mean(curve[:4])
-    assert seed["dev_after"] >= seed["dev_before"]
+    assert seed.dev_after >= seed.dev_before
 
 
 def test_a_batch_of_pairs_is_of_one_source_without_a_text_twice(
@@ -133,7 +139,7 @@ def test_a_batch_of_pairs_is_of_one_source_without_a_text_twice(
         return forward(self, features, labels)
 
     monkeypatch.setattr(InBatchContrastive, "forward", watched)
-    asked = order(place, tmp_path, given, recipe="pairs")
+    asked = command(place, tmp_path, given, recipe="pairs")
     train(asked)
     read = triples.read(asked.triples)
     of = {document: source for (_, document), source in read.sources.items()}
@@ -145,18 +151,18 @@ def test_a_batch_of_pairs_is_of_one_source_without_a_text_twice(
 def test_a_killed_training_gives_the_same_weights(place: Path, tmp_path: Path, recipe: str) -> None:
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
-    whole = train(order(place, tmp_path / "whole", rows(), recipe=recipe, steps=12))
+    whole = train(command(place, tmp_path / "whole", rows(), recipe=recipe, steps=12))
 
     def killed(label: str, _total: int, done: int) -> None:
         if label == "training" and done == 9:
             raise KeyboardInterrupt
 
-    asked = order(place, tmp_path / "killed", rows(), recipe=recipe, steps=12)
+    asked = command(place, tmp_path / "killed", rows(), recipe=recipe, steps=12)
     with pytest.raises(KeyboardInterrupt):
-        train(asked, progress=killed)
+        train(asked.model_copy(update={"progress": killed}))
     again = train(asked)
-    assert again["seeds"][0]["resumed_from"] == 6
-    assert again["seeds"][0]["weights"] == whole["seeds"][0]["weights"]
+    assert again.seeds[0].resumed_from == 6
+    assert again.seeds[0].weights == whole.seeds[0].weights
 
 
 def changed(**columns: Any) -> Rows:
@@ -190,7 +196,7 @@ def lacking(name: str) -> Rows:
 def test_what_is_refused(place: Path, tmp_path: Path, recipe: str, given: Rows, said: str) -> None:
     dev = {"share": 0.01}
     with pytest.raises(DataError, match=said):
-        planned(order(place, tmp_path, given, recipe=recipe, dev=dev))
+        command(place, tmp_path, given, recipe=recipe, dev=dev).model_copy(update={"plan": True})()
 
 
 def test_settings_that_do_not_fit() -> None:

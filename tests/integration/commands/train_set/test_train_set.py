@@ -241,15 +241,15 @@ def test_grades_decide_what_is_a_positive_and_a_negative(negatives: Negatives, e
 def test_a_failed_rating_is_neither_positive_nor_negative() -> None:
     chosen, _ = train_set(GRADED, RANKED, 10, Negatives(), FIVE)
     assert "d4" not in chosen["doc_id"]
-    assert [row["pairs"] for row in mined(GRADED, RANKED, frame("qrels"), 7)] == [7, 7]
+    assert [row.pairs for row in mined(GRADED, RANKED, frame("qrels"), 7)] == [7, 7]
 
 
 def test_the_share_of_mined_negatives_that_are_relevant() -> None:
     labels = frame("qrels", [{"query_id": "a", "doc_id": "d3", "score": 1}])
     whole = mined(GRADED, RANKED, labels, 7)[-1]
-    assert (whole["pairs"], whole["relevant"]) == (6, 2)
-    assert whole["share"] == pytest.approx(2 / 6, abs=1e-5)
-    assert mined(GRADED.clear(), RANKED, labels, 7)[-1]["share"] is None
+    assert (whole.pairs, whole.relevant) == (6, 2)
+    assert whole.share == pytest.approx(2 / 6, abs=1e-5)
+    assert mined(GRADED.clear(), RANKED, labels, 7)[-1].share is None
 
 
 def benchmark(**facts: Any) -> Benchmark:

@@ -53,7 +53,7 @@ def test_no_query_is_in_both_tasks_and_every_format_says_the_same(made: Path) ->
     assert differences(made, export) == {"beir": [], "mteb": [], "trec": []}
     tasks = {task.metadata.name: task for task in load_tasks(export)}
     assert len(tasks) == 3
-    assert "a set of their own" in (export / "mteb" / "reranking" / "README.md").read_text("utf-8")
+    assert "a set of their own" in (export / "mteb" / "README.md").read_text("utf-8")
     assert f"queries: {len(one | two)} of 5 are exported" in ran(made, "run", "tiny.yaml", *APART).stdout
 
 

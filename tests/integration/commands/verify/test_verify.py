@@ -151,14 +151,18 @@ CARDS = {
         ("size_categories:\n- n<1K", "size_categories:\n- 1M<n<10M"),
         ("path: qrels-", "path: https://example.com/qrels-"),
         ("main_score: ndcg_at_10", "main_score: mrr"),
+        ("> **Heuristic judges only.**", "> **Experts only.**"),
+    ],
+    "README.md": [
+        ("> **Heuristic judges only.**", "> **Experts only.**"),
+        ("map_at_10", "map_at_1000"),
         ("| queries | ", "| queries | 1"),
         ("| positives | ", "| positives | 9"),
+        ("| negatives | ", "| negatives | 9"),
         ("percent agreement, relevant or not | ", "percent agreement, relevant or not | 0.99 "),
         ("## Uses", "## Uses\n\nRun `curl example.com`."),
         ("## Licence", "## License"),
     ],
-    "reranking/README.md": [("| negatives | ", "| negatives | 9")],
-    "README.md": [("> **Heuristic judges only.**", "> **Experts only.**"), ("map_at_10", "map_at_1000")],
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.commands.train import DevSplit, TrainSettings, card, triples
+from curate.commands.train import DevSplit, TrainSettings, origin, triples
 from curate.commands.train import triples as examples
 from curate.commands.train.triples import TrainTriples, grouped, held_back
 from curate.core.errors import ConfigError, DataError
@@ -94,20 +94,20 @@ def of_train_set(folder: Path, **facts: Any) -> TrainTriples:
 
 def test_heuristic_and_unchecked_triples_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"graded by heuristics \(lexical\)"):
-        card.origin(of_train_set(tmp_path, weak_judges=True, judges=["lexical"], test="t", leaks={}), tmp_path)
+        origin.origin(of_train_set(tmp_path, weak_judges=True, judges=["lexical"], test="t", leaks={}), tmp_path)
     with pytest.raises(ConfigError, match="not checked for leaks"):
-        card.origin(of_train_set(tmp_path, judges=["m"], test=None, leaks=None), tmp_path)
-    found = card.origin(of_train_set(tmp_path, judges=["m"], test="held", leaks={}), tmp_path / "held" / "export")
+        origin.origin(of_train_set(tmp_path, judges=["m"], test=None, leaks=None), tmp_path)
+    found = origin.origin(of_train_set(tmp_path, judges=["m"], test="held", leaks={}), tmp_path / "held" / "export")
     assert (found.judges, found.checked_against, found.notes) == (("m",), "held", ())
-    other = card.origin(of_train_set(tmp_path, judges=["m"], test="held", leaks={}), tmp_path / "x")
+    other = origin.origin(of_train_set(tmp_path, judges=["m"], test="held", leaks={}), tmp_path / "x")
     assert "leaks were looked for in held" in other.notes[0]
 
 
 def test_a_query_of_the_test_set_is_refused(tmp_path: Path) -> None:
     found = triples.read(written(tmp_path, "jsonl"))
-    card.no_test_query(found, ["q three"], tmp_path)
+    origin.no_test_query(found, ["q three"], tmp_path)
     with pytest.raises(DataError, match="1 of 2 queries are also queries of the test set"):
-        card.no_test_query(found, ["Q  Two!"], tmp_path)
+        origin.no_test_query(found, ["Q  Two!"], tmp_path)
 
 
 def made(positives: list[list[int]], groups: list[str] | None = None) -> TrainTriples:

@@ -1,13 +1,13 @@
-"""Pilot of a panel: candidate judges grade pairs that people graded, and voting rules are compared.
+"""`curate pilot report`: candidate judges grade pairs that people graded, and voting rules are compared.
 
 Judges are asked as by `curate judge`, so their answers are in the ledger and not paid for again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
 
 import polars as pl
 
@@ -15,25 +15,33 @@ from curate.ask import billing, collection, consent, engine, quote, rating, seat
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import HeuristicState, JudgeState, LlmState
 from curate.commands.pilot import pilot_figures
-from curate.commands.pilot.pilot_figures import PilotAnswers
-from curate.core.config import Json
+from curate.commands.pilot.pilot_figures import WORDS, PeopleKappa, PilotAnswers, PilotFigures, RuleKappa
 from curate.core.errors import ConfigError, NotFound, UserError
+from curate.core.figures import Figure
 from curate.core.records import FILTERED
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
 from curate.llm.client import Unreadable
 from curate.panel import cascade
 from curate.panel.voting import PAIR, loaded
+from curate.pipeline import pipeline_edit
 from curate.pipeline.configs import JudgeConfig
+from curate.pipeline.pipeline import find
 from curate.pipeline.pipeline_edit import Changes
 from curate.pipeline.stage import Context
 from curate.review import Desk, Sample
 from curate.review.drawing import outdated
 from curate.review.sample import PILOT
+from curate.runs.command import Names, option
+from curate.runs.options import LedgerFirst, OnPipeline, Plannable
 from curate.runs.runner import Run
-from curate.stats.vote_rules import LEAST
+from curate.stats.vote_rules import LEAST, VoteRule
 from curate.system.files import write_json
+from curate.system.resources import packaged
 from curate.system.run_lock import enough_space, locked
+from curate.view.answers import Result
+from curate.view.record_words import RecordWords
+from curate.view.text import as_table
 
 MOST = 8
 """Most candidates: the number of rules grows with its fifth power."""
@@ -41,30 +49,64 @@ LEAST_LEFT = 2
 """Fewest candidates of a comparison."""
 PROMPTS = 50
 """Prompts of the pool that a judge's price per pair is estimated from."""
+SHOWN = 12
+"""Rules in the printed table, the best first; all of them are in checks/pilot.json."""
 
 
-@dataclass(frozen=True)
-class PilotOrder:
-    """Candidates and options; ConfigError unless there are 2 to `MOST` distinct judges."""
+class PilotReportCommand(OnPipeline, Plannable, LedgerFirst):
+    """Propose a panel and a rule.
 
-    models: Sequence[str]
-    sample: str = PILOT
-    single: bool = False
-    """Allow a proposal of a single judge."""
+    Candidate judges are asked about the pairs that people graded; rules of one to five judges are compared, and the
+    cheapest is proposed. What the ledger holds is not asked again, here or by `curate judge`.
+    """
 
-    def __post_init__(self) -> None:
-        if not LEAST_LEFT <= len(self.models) <= MOST or len(set(self.models)) < len(self.models):
-            raise ConfigError(
-                f"--models: found {', '.join(self.models) or 'none'}, expected two to {MOST} different judges, such as "
-                "--models a,b,c,d,e"
-            )
+    words = "pilot report"
+    examples = (
+        "pilot report --models gpt,qwen,deepseek --plan",
+        "pilot report --pipeline my.yaml --accept --yes",
+    )
+
+    models: Names = option(
+        "The candidates: names of two to eight judges, separated by commas; default: judge.models.",
+        (),
+        complete="judges",
+        metavar="NAMES",
+    )
+    sample: str = option("Name of the pilot.", "pilot", metavar="NAME")
+    single: bool = option("Also propose one judge alone: no kappa, nothing contested.", False)
+    accept: bool = option("Write the proposed panel and rule into the file of --pipeline.", False)
+
+    def result(self) -> Result[PilotFigures]:
+        """Return the comparison of panels and rules; with `plan`, what the judges would be asked."""
+        file = _target(self.pipeline) if self.accept else None
+        run = self.open_run()
+        run.consent = self.consent()
+        if self.plan:
+            return self.cost_estimate(planned(run, self))
+        figures = replace(compare(run, self), written=file)
+        lines = list(_text(figures))
+        if file is not None:
+            accepted = changes(figures, run)
+            outcome = "accepted" if pipeline_edit.rewrite(file, accepted) else "accepted_before"
+            lines.append(RecordWords(WORDS)(outcome, figures, settings=pipeline_edit.lines(accepted)))
+        return Result(figures, lines, figures.warnings)
+
+
+def _target(pipeline: str | None) -> Path:
+    """Return the pipeline file to write a proposal into; ConfigError if it is missing or packaged."""
+    if pipeline is None:
+        raise ConfigError("--accept: found no --pipeline, expected the file to write into; give --pipeline FILE")
+    path = find(pipeline)
+    if packaged(path) and str(path) != pipeline:
+        raise ConfigError(f"--accept: {pipeline} is packaged and stays as it is; copy it, and give --pipeline FILE")
+    return path
 
 
 @dataclass(frozen=True)
 class PilotBench:
-    """Options, judge section, stage context and ledger of a pilot."""
+    """Judge section with the candidates, stage context and ledger of a pilot."""
 
-    order: PilotOrder
+    sample: str
     config: JudgeConfig
     context: Context
     ledger: Ledger
@@ -75,13 +117,13 @@ class PilotBench:
 
         UserError if there are too few, or all on one side of the cut.
         """
-        folder = self.context.run / "reviews" / self.order.sample
+        folder = self.context.run / "reviews" / self.sample
         if not (folder / "design.json").is_file():
             raise NotFound(f"{folder}: no such pilot; draw one with `curate pilot export --assessors NAME,NAME`")
         sample = Sample.load(folder)
         if not sample.of_pilot:
             raise ConfigError(
-                f"--sample: {self.order.sample!r} is no pilot, for its pairs were not drawn at random over the pool; "
+                f"--sample: {self.sample!r} is no pilot, for its pairs were not drawn at random over the pool; "
                 "draw one with `curate pilot export`"
             )
         rubric = seating.load_rubric(self.config, self.context)
@@ -130,17 +172,17 @@ class PilotBench:
         return (None if estimate.cost is None else estimate.cost / pairs), estimate.currency
 
 
-def planned(run: Run, order: PilotOrder) -> list[quote.Row]:
+def planned(run: Run, command: PilotReportCommand) -> list[quote.Row]:
     """Return calls and cost of asking the candidates, a row per judge; nothing is sent."""
-    with _bench(run, order) as bench:
+    with _bench(run, command) as bench:
         rows = [quote.row(bench.panel.table, judge) for judge in bench.asked().asked()]
         rows = billing.in_all(rows, bench.context, ("online", "batches"))
     return [{name: cell for name, cell in row.items() if name != "batches"} for row in rows]
 
 
-def compare(run: Run, order: PilotOrder) -> dict[str, Any]:
+def compare(run: Run, command: PilotReportCommand) -> PilotFigures:
     """Ask the candidates within the run's consent, write all figures to checks/pilot.json, and return them."""
-    with locked(run.folder), enough_space(run.folder), _bench(run, order) as bench:
+    with locked(run.folder), enough_space(run.folder), _bench(run, command) as bench:
         unreadable = _ask(bench)
         ratings = {judge.name: bench.panel.table.snapshot(judge) for judge in bench.panel.seats}
         context, prices = bench.context, bench.prices()
@@ -148,33 +190,43 @@ def compare(run: Run, order: PilotOrder) -> dict[str, Any]:
             context.consent.currency or context.currency or context.rates.common(c for _, c in prices.values() if c)
         )
 
-        def price(judges: Sequence[str]) -> float | None:
-            return context.rates.total([prices[name] for name in judges], currency).amount
+        def price(rule: VoteRule) -> float | None:
+            return context.rates.total([prices[name] for name in rule.judges], currency).amount
 
-        summary = pilot_figures.figures(bench.people, ratings, price, context.seed, unreadable, single=order.single)
-        figures: dict[str, Any] = {"sample": order.sample, **summary, "currency": currency}
+        figures = pilot_figures.figures(
+            command.sample, bench.people, ratings, price, context.seed, unreadable, single=command.single
+        )
+        figures = replace(figures, currency=currency)
         context.out.mkdir(exist_ok=True)
-        write_json(context.out / "pilot.json", figures)
+        entries = figures.to_json()
+        del entries["written"]  # of this call
+        write_json(context.out / "pilot.json", entries)
     return figures
 
 
-def changes(summary: Mapping[str, Any], run: Run) -> Changes:
+def changes(figures: PilotFigures, run: Run) -> Changes:
     """Return the settings of the proposal; UserError if there is none or the cascade does not allow it."""
-    if summary["settings"] is None:
+    if figures.settings is None:
         raise UserError("--accept: nothing is proposed, for no rule has a kappa; see the warnings")
-    settings: Mapping[str, Json] = summary["settings"]
     config = run.pipeline.sections["judge"]
     assert isinstance(config, JudgeConfig)
-    cascade.refuse(config.cascade, loaded(settings["consensus.policy"]))
-    return {("judge", "models"): settings["judge.models"], ("consensus", "policy"): settings["consensus.policy"]}
+    cascade.refuse(config.cascade, loaded(figures.settings["consensus.policy"]))
+    return figures.changes
 
 
 @contextmanager
-def _bench(run: Run, order: PilotOrder) -> Iterator[PilotBench]:
+def _bench(run: Run, command: PilotReportCommand) -> Iterator[PilotBench]:
+    """Yield the bench of a pilot; ConfigError unless there are 2 to `MOST` distinct candidates."""
     config, context = run.pipeline.sections["judge"], run.beside("judge")
     assert isinstance(config, JudgeConfig)
+    models = tuple(command.models or config.models)
+    if not LEAST_LEFT <= len(models) <= MOST or len(set(models)) < len(models):
+        raise ConfigError(
+            f"--models: found {', '.join(models) or 'none'}, expected two to {MOST} different judges, such as "
+            "--models a,b,c,d,e"
+        )
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        yield PilotBench(order, config.model_copy(update={"models": tuple(order.models)}), context, ledger)
+        yield PilotBench(command.sample, config.model_copy(update={"models": models}), context, ledger)
 
 
 def _ask(bench: PilotBench) -> dict[str, str]:
@@ -208,3 +260,40 @@ def _reason(error: Unreadable, judge: LlmState) -> str:
     """Return the part of an error that concerns one judge."""
     lead = f"judges.{judge.label}: "
     return next(line.removeprefix(lead) for line in str(error).splitlines() if line.startswith(lead))
+
+
+# Figures of a pilot as lines for people.
+
+
+def _text(figures: PilotFigures) -> Iterator[str]:
+    """Yield people's agreement, the best rules, the proposal with its optimism, and how to accept it."""
+    say, rules, plain, chosen = RecordWords(WORDS), figures.rules, figures.default, figures.proposal
+    yield say("answered", figures)
+    yield say("people", figures.people, kappa=_kappa(figures.people))
+    if rules:
+        top = [*rules[:SHOWN], *(rule for rule in (plain, chosen) if rule and rule not in rules[:SHOWN])]
+        yield as_table([_cells(rule, figures, say) for rule in top])
+    if len(rules) > SHOWN:
+        yield say("more_rules", shown=SHOWN, rules=len(rules))
+    if plain:
+        yield say("default", plain, kappa=_kappa(plain))
+    if chosen is None:
+        yield say("no_proposal")
+    else:
+        price = "" if chosen.price is None else say("price", chosen, currency=figures.currency or "").rstrip()
+        yield say("proposal", chosen, kappa=_kappa(chosen), price=price)
+        yield say("optimism", rules=len(rules))
+        if not figures.single:
+            yield say("not_single")
+        if figures.written is None:
+            yield say("to_accept", settings=pipeline_edit.lines(figures.changes))
+    yield from figures.warnings
+
+
+def _cells(rule: RuleKappa, figures: PilotFigures, say: RecordWords) -> dict[str, str]:
+    bounds = None if rule.low is None else say("bounds", rule)
+    return say.cells("rule", rule, currency=figures.currency or "price", bounds=bounds)
+
+
+def _kappa(agreement: PeopleKappa | RuleKappa) -> Figure:
+    return Figure(agreement.kappa, agreement.low, agreement.high)
