@@ -37,6 +37,7 @@ class Display:
     description: str = ""
     digits: int = 3
     percent: bool = False
+    name: str = ""
 
 
 def figure(
@@ -44,10 +45,14 @@ def figure(
     *,
     digits: int = 3,
     percent: bool = False,
+    name: str = "",
     default: Any = MISSING,  # noqa: ANN401 - of the field's type
 ) -> Any:  # noqa: ANN401
-    """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`."""
-    return field(default=default, metadata={"display": Display(description, digits, percent)})
+    """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
+
+    `name` is its name in JSON where that is none of Python, such as `not relevant`.
+    """
+    return field(default=default, metadata={"display": Display(description, digits, percent, name)})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(figure, field))
@@ -68,7 +73,10 @@ class Record:
 
     def to_json(self) -> dict[str, "Json"]:
         """Return the figures by name, those of inner records likewise."""
-        return {entry.name: _json(getattr(self, entry.name)) for entry in fields(cast("Any", self))}
+        return {
+            _display(entry.metadata).name or entry.name: _json(getattr(self, entry.name))
+            for entry in fields(cast("Any", self))
+        }
 
     def displays(self) -> dict[str, tuple[Any, Display]]:
         """Return name -> figure and its display."""
@@ -118,8 +126,9 @@ def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schem
     kinds = get_type_hints(record)
     properties = {}
     for entry in fields(cast("Any", record)):
-        text = _display(entry.metadata).description
-        properties[entry.name] = _type(kinds[entry.name], records) | ({"description": text} if text else {})
+        display = _display(entry.metadata)
+        text = {"description": display.description} if display.description else {}
+        properties[display.name or entry.name] = _type(kinds[entry.name], records) | text
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
