@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from curate.commands.doctor import DoctorCommand
     from curate.commands.embed import EmbedCommand
     from curate.commands.export import ExportCommand
-    from curate.commands.extend import ExtendCommand
+    from curate.commands.extend.command import ExtendCommand
     from curate.commands.gradient import GradientCommand
     from curate.commands.ingest import IngestCommand
     from curate.commands.init.command import InitCommand

@@ -5,7 +5,7 @@ The type of a field gives the unit (count, number, estimate with an interval, te
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -38,6 +38,7 @@ class Display:
     description: str = ""
     digits: int = 3
     percent: bool = False
+    name: str = ""
 
 
 def figure(
@@ -45,14 +46,16 @@ def figure(
     *,
     digits: int = 3,
     percent: bool = False,
+    name: str = "",
     default: Any = MISSING,  # noqa: ANN401 - of the field's type
     optional: bool = False,
 ) -> Any:  # noqa: ANN401
     """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
 
-    An `optional` figure is None by default, and is left out of the JSON then.
+    `name` is its name in JSON where that is none of Python, such as `not relevant`. An `optional` figure is None by
+    default, and is left out of the JSON then.
     """
-    metadata = {"display": Display(description, digits, percent), "optional": optional}
+    metadata = {"display": Display(description, digits, percent, name), "optional": optional}
     return (
         field(default=None, metadata=metadata, kw_only=True) if optional else field(default=default, metadata=metadata)
     )
@@ -77,7 +80,7 @@ class Record:
     def to_json(self) -> dict[str, "Json"]:
         """Return the figures by name, those of inner records likewise."""
         return {
-            entry.name: _json(content)
+            _json_name(entry): _json(content)
             for entry in fields(cast("Any", self))
             for content in [getattr(self, entry.name)]
             if content is not None or not entry.metadata.get("optional")
@@ -89,9 +92,9 @@ class Record:
         kinds = get_type_hints(cls)
         return cls(
             **{
-                entry.name: _read(kinds[entry.name], content[entry.name])
+                entry.name: _read(kinds[entry.name], content[_json_name(entry)])
                 for entry in fields(cast("Any", cls))
-                if entry.name in content
+                if _json_name(entry) in content
             }
         )
 
@@ -148,12 +151,12 @@ def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schem
     kinds = get_type_hints(record)
     properties, required = {}, []
     for entry in fields(cast("Any", record)):
-        text, kind = _display(entry.metadata).description, kinds[entry.name]
+        kind, text = kinds[entry.name], _display(entry.metadata).description
         if entry.metadata.get("optional"):
             kind = Union[tuple(option for option in get_args(kind) or [kind] if option is not NoneType)]  # noqa: UP007
         else:
-            required.append(entry.name)
-        properties[entry.name] = _type(kind, records) | ({"description": text} if text else {})
+            required.append(_json_name(entry))
+        properties[_json_name(entry)] = _type(kind, records) | ({"description": text} if text else {})
     return {"type": "object", "properties": properties, "required": required}
 
 
@@ -208,6 +211,10 @@ def _read(kind: Any, content: Any) -> Any:  # noqa: ANN401
     if outer in (dict, Mapping):
         return {key: _read(inner[1], entry) for key, entry in content.items()}
     return content
+
+
+def _json_name(entry: "Field[Any]") -> str:
+    return _display(entry.metadata).name or entry.name
 
 
 def _display(metadata: Mapping[str, Any]) -> Display:

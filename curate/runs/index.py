@@ -65,7 +65,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "verify:VerifyCommand",
         "ready:ReadyCommand",
         "paper:PaperCommand",
-        "extend:ExtendCommand",
+        "extend.command:ExtendCommand",
         "diff:DiffCommand",
     ),
     "Evaluate & train": (
