@@ -116,9 +116,9 @@ class Harvest(Record):
 
 
 def test_an_optional_figure_is_left_out_where_it_is_none() -> None:
-    assert Harvest(3, crates=None).to_json() == {"days": 3}
-    assert Harvest(3, crates=2.5).to_json() == {"crates": 2.5, "days": 3}
-    assert Harvest.from_json({"days": 3}) == Harvest(3, crates=None)
+    assert Harvest(crates=None, days=3).to_json() == {"days": 3}
+    assert Harvest(crates=2.5, days=3).to_json() == {"crates": 2.5, "days": 3}
+    assert Harvest.from_json({"days": 3}) == Harvest(crates=None, days=3)
     definition = schema(Harvest)["$defs"]["harvest"]
     assert definition["required"] == ["days"]
     assert definition["properties"]["crates"] == {"type": "number", "description": "whole crates"}
