@@ -13,9 +13,11 @@ from curate.api.run_view import PathLike, RunView
 from curate.api.running import Tell
 from curate.commands.audit.command import AuditCommand
 from curate.commands.evaluate.command import EvaluateCommand
+from curate.commands.evaluate.figures import EvaluationFigures
 from curate.core.protocols import PaidProgress, quiet
 from curate.runs.command import Settings, assignments, silent
 from curate.view import html
+from curate.view.record_words import DASH, RecordWords
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,18 +58,18 @@ class AuditResult:
 class EvaluationResult:
     """Scores of models on a benchmark."""
 
-    figures: Mapping[str, Any]
+    figures: EvaluationFigures
     """All figures, as `curate evaluate --json` prints them."""
 
     @property
     def folder(self) -> Path:
         """Return the folder of the written tables and charts."""
-        return Path(self.figures["folder"])
+        return Path(self.figures.folder)
 
     @property
     def notes(self) -> list[str]:
         """Return caveats on the figures, one sentence each."""
-        return list(self.figures["notes"])
+        return list(self.figures.notes)
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -75,21 +77,22 @@ class EvaluationResult:
 
         `circular` is whether the model took part in building the benchmark, so that its score is biased.
         """
-        circular = {model["model"]: model["circular"] for model in self.figures["models"]}
+        circular = {model.model: model.circular for model in self.figures.models}
         rows = [
-            (task["name"], row["model"], task["measure"], row["main"], circular[row["model"]])
-            for task in self.figures["tasks"]
-            for row in task["scores"]
+            (task.name, row.model, task.measure, row.main, circular[row.model])
+            for task in self.figures.tasks
+            for row in task.scores
         ]
         return pl.DataFrame(rows, schema=["task", "model", "measure", "score", "circular"], orient="row")
 
     def __repr__(self) -> str:
-        return f"EvaluationResult({len(self.figures['models'])} models, {len(self.figures['tasks'])} tasks)"
+        return f"EvaluationResult({len(self.figures.models)} models, {len(self.figures.tasks)} tasks)"
 
     def _repr_html_(self) -> str:
         from curate.commands.evaluate.page import overview
 
-        return html.block("Scores, points of 100", html.table(overview(self.figures, bold="*")), html.lines(self.notes))
+        rows = overview(self.figures, RecordWords("evaluate/evaluate", empty=DASH), bold="*")
+        return html.block("Scores, points of 100", html.table(rows), html.lines(self.notes))
 
 
 @consenting()

@@ -5,7 +5,7 @@ The type of a field gives the unit (count, number, estimate with an interval, te
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -13,6 +13,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    Self,
     Union,
     cast,
     dataclass_transform,
@@ -47,12 +48,17 @@ def figure(
     percent: bool = False,
     name: str = "",
     default: Any = MISSING,  # noqa: ANN401 - of the field's type
+    optional: bool = False,
 ) -> Any:  # noqa: ANN401
     """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
 
-    `name` is its name in JSON where that is none of Python, such as `not relevant`.
+    `name` is its name in JSON where that is none of Python, such as `not relevant`. An `optional` figure is None by
+    default, and is left out of the JSON then.
     """
-    return field(default=default, metadata={"display": Display(description, digits, percent, name)})
+    metadata = {"display": Display(description, digits, percent, name), "optional": optional}
+    return (
+        field(default=None, metadata=metadata, kw_only=True) if optional else field(default=default, metadata=metadata)
+    )
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(figure, field))
@@ -74,9 +80,23 @@ class Record:
     def to_json(self) -> dict[str, "Json"]:
         """Return the figures by name, those of inner records likewise."""
         return {
-            _display(entry.metadata).name or entry.name: _json(getattr(self, entry.name))
+            _json_name(entry): _json(content)
             for entry in fields(cast("Any", self))
+            for content in [getattr(self, entry.name)]
+            if content is not None or not entry.metadata.get("optional")
         }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the record that `to_json` wrote; a figure that an older version did not write has its default."""
+        kinds = get_type_hints(cls)
+        return cls(
+            **{
+                entry.name: _read(kinds[entry.name], content[_json_name(entry)])
+                for entry in fields(cast("Any", cls))
+                if _json_name(entry) in content
+            }
+        )
 
     def displays(self) -> dict[str, tuple[Any, Display]]:
         """Return name -> figure and its display."""
@@ -103,6 +123,11 @@ class Figure(Record):
         return {"value": self.value, "low": self.low, "high": self.high}
 
 
+def decimal(number: float, digits: int) -> str:
+    """Return a number with thousands separators and so many decimals; never a negative zero."""
+    return f"{round(number, digits) + 0.0:,.{digits}f}"
+
+
 def schema(answer: Any) -> Schema:  # noqa: ANN401 - a type, or a generic of types
     """Return the JSON Schema of a record, or a list of records, with `$defs`; TypeError for two records of one name."""
     records = dict[str, type[Record]]()
@@ -124,12 +149,15 @@ def described(answer: Any) -> str:  # noqa: ANN401
 
 def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schema:
     kinds = get_type_hints(record)
-    properties = {}
+    properties, required = {}, []
     for entry in fields(cast("Any", record)):
-        display = _display(entry.metadata)
-        text = {"description": display.description} if display.description else {}
-        properties[display.name or entry.name] = _type(kinds[entry.name], records) | text
-    return {"type": "object", "properties": properties, "required": list(properties)}
+        kind, text = kinds[entry.name], _display(entry.metadata).description
+        if entry.metadata.get("optional"):
+            kind = Union[tuple(option for option in get_args(kind) or [kind] if option is not NoneType)]  # noqa: UP007
+        else:
+            required.append(_json_name(entry))
+        properties[_json_name(entry)] = _type(kind, records) | ({"description": text} if text else {})
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _type(kind: Any, records: dict[str, type[Record]]) -> Schema:  # noqa: ANN401
@@ -167,6 +195,26 @@ def _json(content: object) -> "Json":
     if isinstance(content, Mapping):
         return {str(key): _json(entry) for key, entry in content.items()}
     return cast("Json", content)
+
+
+def _read(kind: Any, content: Any) -> Any:  # noqa: ANN401
+    """Return JSON as a value of a type of a record's field."""
+    outer, inner = get_origin(kind) or kind, get_args(kind)
+    if content is None:
+        return None
+    if isinstance(outer, type) and issubclass(outer, Record):
+        return outer.from_json(content)
+    if outer in (Union, UnionType):
+        return _read(next(option for option in inner if option is not NoneType), content)
+    if outer in (list, tuple, Sequence):
+        return tuple(_read(inner[0], entry) for entry in content)
+    if outer in (dict, Mapping):
+        return {key: _read(inner[1], entry) for key, entry in content.items()}
+    return content
+
+
+def _json_name(entry: "Field[Any]") -> str:
+    return _display(entry.metadata).name or entry.name
 
 
 def _display(metadata: Mapping[str, Any]) -> Display:

@@ -57,7 +57,7 @@ class Check:
         if self.needless(context):
             return CheckResult("needless", {})
         figures = self.written(context.run)
-        if not figures:
+        if figures is None:
             return CheckResult("absent", {})
         is_current = self.current or (lambda context, figures: facts.current(context, figures, *self.needs(context)))
         return CheckResult("current" if is_current(context, figures) else "older", figures)

@@ -13,8 +13,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from curate.core.figures import Figure
-from curate.stats.bootstrap import BLOCK, divided, from_replicates, resamples
+from curate.core.figures import Figure, Record, figure
+from curate.stats.bootstrap import BLOCK, DIGITS, divided, from_replicates, resamples
 from curate.stats.tally import Floats, Ints
 
 ROWS = 100
@@ -178,6 +178,16 @@ class ModelPair:
     smallest: float
     """Minimum detectable difference with the given queries."""
 
+    def rounded(self) -> "ModelPair":
+        """Return the comparison with `DIGITS` decimals."""
+        return replace(
+            self,
+            difference=round(self.difference, DIGITS),
+            p=round(self.p, DIGITS),
+            adjusted=round(self.adjusted, DIGITS),
+            smallest=round(self.smallest, DIGITS),
+        )
+
 
 def means(scores: Floats) -> Floats:
     """Return the input of `mean` for one score per query: rows (1, score), shape (queries, 2)."""
@@ -289,15 +299,15 @@ def against(pairs: Sequence[ModelPair], model: str) -> list[ModelPair]:
     ]
 
 
-@dataclass(frozen=True)
-class DetectableDifference:
+class DetectableDifference(Record, schema_name="detectable"):
     """Minimum detectable difference (80 % power, two-sided 5 %): lowest, median and highest over pairs of models."""
 
-    low: float
-    median: float
-    high: float
-    spread: float
-    """Standard deviation of the difference per query, for the pair with the median."""
+    low: float = figure("of the most alike pair of models", digits=2, percent=True)
+    median: float = figure("of the median pair", digits=2, percent=True)
+    high: float = figure("of the least alike pair", digits=2, percent=True)
+    spread: float | None = figure(
+        "standard deviation of the difference per query, of the median pair", digits=2, optional=True
+    )
 
 
 def detectable(pairs: Sequence[ModelPair], queries: int) -> DetectableDifference | None:
@@ -309,7 +319,8 @@ def detectable(pairs: Sequence[ModelPair], queries: int) -> DetectableDifference
     if not pairs:
         return None
     low, median, high = (float(quantile) for quantile in np.quantile([pair.smallest for pair in pairs], [0, 0.5, 1]))
-    return DetectableDifference(low, median, high, median / needed(0.0, 1.0, queries)[1])
+    spread = round(median / needed(0.0, 1.0, queries)[1], DIGITS)
+    return DetectableDifference(round(low, DIGITS), round(median, DIGITS), round(high, DIGITS), spread=spread)
 
 
 def _chances(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from string import Formatter
 from typing import Any
 
-from curate.core.figures import Display, Figure, Record
+from curate.core.figures import Display, Figure, Record, decimal
 from curate.system import resources
 
 DASH = "–"
@@ -34,10 +34,10 @@ class RecordWords(Formatter):
         }
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:  # noqa: ANN401, ARG002
-        """Return a figure with its display, and its name; `a.b` is the figure b of the record a."""
+        """Return a figure with its display, and its name; `a.b` is the figure b of the record a, None without one."""
         name, *inner = field_name.split(".")
         content, display = kwargs[name]
-        for attribute in inner:
+        for attribute in inner if content is not None else ():
             inner_content, inner_display = content.displays()[attribute]
             # the value and the bounds of an estimate are shown like the estimate
             content, display = inner_content, display if isinstance(content, Figure) else inner_display
@@ -52,15 +52,18 @@ class RecordWords(Formatter):
             return str(self.words["flags"][content])
         if not isinstance(content, int | float | Figure):
             return format(content, format_spec)
-        spec = format_spec or ("," if isinstance(content, int) else f",.{display.digits}f")
-        factor = 100 if display.percent else 1
+
+        def shown(number: float) -> str:
+            number *= 100 if display.percent else 1
+            if format_spec:
+                return format(number, format_spec)
+            return f"{number:,}" if isinstance(content, int) else decimal(number, display.digits)
+
         if not isinstance(content, Figure):
-            return format(factor * content, spec)
+            return shown(content)
         if content.value is None:
             return str(self.words["undefined"] or self.empty)
-        number, *bounds = (
-            format(factor * bound, spec) for bound in (content.value, content.low, content.high) if bound is not None
-        )
+        number, *bounds = (shown(bound) for bound in (content.value, content.low, content.high) if bound is not None)
         return str(self.words["interval"].format(number, *bounds)) if bounds else number
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from curate.core.config import Json
+from curate.core.figures import decimal
 from curate.core.records import VERDICTS
 from curate.panel.voting import PAIR
 
@@ -139,18 +140,18 @@ def excerpt(text: str, size: int) -> str:
 
 
 def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
-    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; without bounds, the figure alone; None for None.
-
-    Bounds have three decimals if the interval is narrower than `NARROW`, because two might not show that they differ.
-    """
+    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; without bounds only the figure; None for None."""
     if figure is None:
         return None
-    if not bounds:
-        return f"{figure:.3f}"
-    digits = 3 if 0 < max(bounds) - min(bounds) < NARROW else 2
-    low, high = (f"{round(bound, digits) + 0.0:.{digits}f}" for bound in bounds)  # avoids -0.00
-    dash = " – " if "-" in low + high else "–"  # keeps dash and minus apart
-    return f"{figure:.3f} ({low}{dash}{high})"
+    return f"{decimal(figure, 3)} {_interval(*bounds)}" if bounds else decimal(figure, 3)
+
+
+def _interval(low: float, high: float) -> str:
+    """Return bounds in brackets, with three decimals if closer than `NARROW`: two might not show that they differ."""
+    digits = 3 if 0 < high - low < NARROW else 2
+    bounds = [decimal(bound, digits) for bound in (low, high)]
+    dash = " – " if "-" in "".join(bounds) else "–"  # keeps dash and minus apart
+    return f"({dash.join(bounds)})"
 
 
 def stated(measures: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
@@ -306,7 +307,4 @@ def _figure_text(figure: Figures | None, words: Words) -> str:
 def _bounded(figure: Figures, form: str = ".2f") -> str:
     """Return a figure with its interval, such as `0.62 (0.55–0.70)`."""
     number = format(figure["value"], form)
-    if figure["low"] is None:
-        return number
-    interval = ranged(0.0, (figure["low"], figure["high"])) or ""
-    return f"{number} {interval.partition(' ')[2]}"
+    return number if figure["low"] is None else f"{number} {_interval(figure['low'], figure['high'])}"

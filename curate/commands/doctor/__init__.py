@@ -23,13 +23,11 @@ class DoctorCommand(Command):
     cluster: str | None = option(
         "Also look at each machine of the Ray cluster at this address.", None, metavar="HOST:PORT|auto"
     )
-    attempt: bool = option(
-        "Also load the packaged encoders and torch, and try both; takes seconds.", False, flag="--try"
-    )
+    try_: bool = option("Also load the packaged encoders and torch, and try both; takes seconds.", False, flag="--try")
 
     def result(self) -> Result[list[examination.Finding]]:
         """Return a finding per thing that was looked at."""
-        findings = list(examination.examine(home(), ledger_place(), os.environ, self.attempt))
+        findings = list(examination.examine(home(), ledger_place(), os.environ, self.try_))
         if self.cluster is not None:
             findings += examination.examine_cluster(self.cluster, home())
         bad = [finding.what for finding in findings if finding.state == "bad"]

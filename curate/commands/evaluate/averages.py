@@ -1,156 +1,26 @@
-"""Averages over groups of tasks, and rank correlation of two groups or benchmarks over the same models.
+"""Comparisons across tasks: averages over groups of tasks, rank correlation of two groups, models with mteb results."""
 
-With few models a correlation is uncertain: rho = 0.354 of 14 models, for example, is compatible with -0.22 and 0.74. So
-it has a p-value and an interval from resampling models and queries together, and is omitted below eight models.
-"""
-
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations, permutations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from curate.commands.evaluate import mteb_results, parameters
 from curate.commands.evaluate.board import Board
+from curate.commands.evaluate.correlation import FEWEST, Correlation, correlated
 from curate.commands.evaluate.mteb_models import EvaluatedModel
 from curate.commands.evaluate.mteb_results import ResultModel
+from curate.commands.evaluate.parameters import ParameterCounts
 from curate.commands.evaluate.tasks import EvaluationTask
-from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
-from curate.core.figures import Figure
+from curate.core.figures import Figure, Record, figure
 from curate.stats import significance
 from curate.stats.bootstrap import DIGITS, from_replicates
-from curate.stats.rank_correlation import kendall, spearman_of_scores
-from curate.stats.significance import ModelPair, Replicated, replicas
+from curate.stats.significance import DetectableDifference, replicas
 from curate.stats.tally import Floats
-
-FEWEST = 8
-"""Minimum number of models for a correlation."""
-SHUFFLES = 9_999
-EXACT = 40_320
-"""Maximum number of permutations that are all evaluated: 8!, those of eight models."""
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """A rank correlation, -1 to 1, with its 95 % interval and two-sided p-value."""
-
-    value: float
-    low: float | None
-    high: float | None
-    p: float
-    p_by: str
-    """Name of the test of `p`: all permutations (exact), or random ones."""
-    p_t: float | None = None
-    """p-value of Spearman's rho by the t distribution, as in scipy; None for Kendall's tau-b."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Rank correlations of two benchmarks over the same models."""
-
-    models: int
-    spearman: Correlation | None
-    """None below eight models, or if all scores are equal."""
-    kendall: Correlation | None
-    """Kendall's tau-b; None as for `spearman`."""
-
-
-@dataclass(frozen=True)
-class BenchmarkScores:
-    """Scores of models on one benchmark as functions of resampled queries, and the number of its queries."""
-
-    scores: Sequence[Replicated]
-    """One score function per model, in the same order on both benchmarks."""
-    queries: int
-
-
-def compare(
-    new: BenchmarkScores, old: BenchmarkScores, seed: int, *, same_queries: bool = False, replicates: int = 1000
-) -> Compared:
-    """Return the rank correlations of two benchmarks over the same models.
-
-    Each replicate of the interval draws models with replacement, and queries of both benchmarks: the same ones with
-    `same_queries` (both have the same queries in the same order), else independently. p is two-sided, from all
-    permutations of the models or 9,999 random ones.
-    """
-    models = len(new.scores)
-    if models < FEWEST:
-        return Compared(models, None, None)
-    drawn = _draw(new, old, seed, replicates, same_queries=same_queries)
-    points = [np.array([float(score(np.ones((1, side.queries)))[0]) for score in side.scores]) for side in (new, old)]
-    return Compared(models, *correlated(points, drawn, seed))
-
-
-def correlated(
-    points: Sequence[Floats], drawn: tuple[Floats, Floats], seed: int
-) -> tuple[Correlation | None, Correlation | None]:
-    """Return Spearman's rho and Kendall's tau-b of two scorings of the same models; (None, None) below eight models.
-
-    `drawn` are the scores of resampled models, two arrays of shape (replicates, models).
-    """
-    if len(points[0]) < FEWEST:
-        return None, None
-    rho, tau = (_order(measure, points, drawn, seed) for measure in (spearman_of_scores, kendall))
-    return rho and replace(rho, p_t=by_t(rho.value, len(points[0]))), tau
-
-
-def by_t(rho: float, models: int) -> float:
-    """Return the two-sided p-value of rho under no correlation, by Student's t with n - 2 degrees of freedom."""
-    from scipy.special import stdtr
-
-    unexplained = 1 - rho * rho
-    return (
-        round(float(2 * stdtr(models - 2, -abs(rho) * math.sqrt((models - 2) / unexplained))), DIGITS)
-        if unexplained > 0
-        else 0.0
-    )
-
-
-def _order(
-    measure: Callable[[Floats, Floats], Floats],
-    points: Sequence[Floats],
-    replicate_scores: tuple[Floats, Floats],
-    seed: int,
-) -> Correlation | None:
-    correlation = float(measure(points[0], points[1]))
-    if np.isnan(correlation):
-        return None
-    number = math.factorial(len(points[1]))
-    if number <= EXACT:
-        shuffled, test = np.array(list(permutations(points[1]))), f"exact, all {number:,} orders"
-    else:
-        copies = np.tile(points[1], (SHUFFLES, 1))
-        shuffled = np.random.default_rng(seed).permuted(copies, axis=1)
-        test = f"permutation, {SHUFFLES:,} random orders"
-    # 1e-12: permutations that differ from the observed correlation in the last bits count as equal
-    n_extreme = int((np.abs(measure(points[0], shuffled)) >= abs(correlation) - 1e-12).sum())
-    p = n_extreme / len(shuffled) if number <= EXACT else (1 + n_extreme) / (1 + SHUFFLES)
-    figures = measure(*replicate_scores)
-    defined = figures[~np.isnan(figures)]
-    low, high = np.quantile(defined, [0.025, 0.975]) if len(defined) else (None, None)
-    bounds = [None if bound is None else round(float(bound), DIGITS) for bound in (low, high)]
-    return Correlation(round(correlation, DIGITS), bounds[0], bounds[1], round(p, DIGITS), test)
-
-
-def _draw(
-    new: BenchmarkScores, old: BenchmarkScores, seed: int, replicates: int, *, same_queries: bool
-) -> tuple[Floats, Floats]:
-    """Return the scores of resampled models on resampled queries, two arrays of shape (replicates, models)."""
-    models = len(new.scores)
-    chosen = np.random.default_rng([seed, 1]).integers(0, models, size=(replicates, models))
-    salts = (seed, seed if same_queries else seed + 1)
-    new_scores, old_scores = (
-        np.take_along_axis(replicas(side.scores, side.queries, salt, replicates), chosen, axis=1)
-        for side, salt in zip((new, old), salts, strict=True)
-    )
-    return new_scores, old_scores
-
-
-# Averages over groups of tasks, and rank correlation of two groups.
 
 REPLICATES = 2_000
 
@@ -230,7 +100,69 @@ def gathered(boards: Sequence[Board], models: Sequence[ResultModel], seed: int) 
     return scores_by_task
 
 
-def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | None) -> dict[str, Json]:
+class AveragedModel(Record, schema_name="averaged"):
+    """Mean score of a model."""
+
+    model: str = figure("name of the model")
+    paired: bool = figure("whether its scores of single queries are known")
+    value: float = figure("mean score")
+    low: float | None = figure("lower bound of the 95 % interval; null without scores of queries")
+    high: float | None = figure("upper bound")
+
+
+class LackingModel(Record, schema_name="lacking"):
+    """A model without an average."""
+
+    model: str = figure("name of the model")
+    tasks: tuple[str, ...] = figure("tasks without a score of it")
+
+
+class AveragePair(Record):
+    """Test of two averages."""
+
+    one: str = figure("the better model")
+    other: str = figure("the other model")
+    difference: float = figure("its average less that of the other", digits=2, percent=True)
+    p: float = figure("of a paired bootstrap over queries", digits=4)
+    adjusted: float = figure("by Holm", digits=4)
+    smallest: float = figure("difference that these queries can show", digits=2, percent=True)
+
+
+class Average(Record):
+    """Mean of stock mteb's scores over a group of tasks."""
+
+    name: str = figure("name of the group")
+    tasks: tuple[str, ...] = figure("its tasks")
+    given: bool = figure("whether it was named by --average")
+    models: tuple[AveragedModel, ...] = figure("best first")
+    missing: tuple[LackingModel, ...] = figure("models that lack a score on a task, and so have no average")
+    against: str | None = figure("model of --against")
+    pairs: tuple[AveragePair, ...] = figure("of models with queries alone")
+    detectable: DetectableDifference | None = figure("smallest difference that the queries can show")
+
+
+class AverageScores(Record):
+    """Averages of one model over two groups."""
+
+    model: str = figure("name of the model")
+    one: float = figure("over the first group")
+    other: float = figure("over the second group")
+
+
+class GroupComparison(Record, schema_name="order_of_groups"):
+    """Rank correlation of two groups without a common task."""
+
+    one: str = figure("the first group")
+    other: str = figure("the second group")
+    models: int = figure("models with both averages")
+    fewest: int = figure("models that a correlation takes")
+    spearman: Correlation | None = figure("null with fewer models than `fewest`")
+    kendall: Correlation | None = figure("likewise")
+    scores: tuple[AverageScores, ...] = figure("a row per model")
+    with_queries: float | None = figure("share of the scores whose queries are resampled", digits=0, percent=True)
+
+
+def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | None) -> Average:
     """Return the figures of a group: average scores, best first; missing scores; paired tests of models scored here."""
     tasks = [scores[task] for task in group.tasks]
     points = averages(tasks)
@@ -238,41 +170,41 @@ def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | 
         name: [task.name for task in tasks if name not in task.points]
         for name in dict.fromkeys(name for task in tasks for name in task.points)
     }
-    missing: list[Json] = [{"model": name, "tasks": task_names} for name, task_names in lacking.items() if task_names]
     paired = [name for name in points if all(name in task_scores.drawn for task_scores in tasks)]
     drawn = {name: np.mean([task_scores.drawn[name] for task_scores in tasks], axis=0) for name in paired}
     table = np.column_stack([drawn[name] for name in paired]) if paired else np.empty((REPLICATES, 0))
     pairs = significance.compare_bootstrapped(paired, [points[name] for name in paired], table, 1)
     pairs_shown = pairs if against is None else significance.against(pairs, against)
     items = min((task_scores.items for task_scores in tasks), default=0)
-    figures = {
+    means = {
         name: from_replicates(points[name], drawn[name], items)
         if name in drawn
         else Figure(round(points[name], DIGITS))
         for name in sorted(points, key=lambda name: (-points[name], name))
     }
-    return {
-        "name": group.name,
-        "tasks": list(group.tasks),
-        "given": group.given,
-        "models": [{"model": name, "paired": name in drawn, **figure.to_json()} for name, figure in figures.items()],
-        "missing": missing,
-        "against": against,
-        "pairs": [
-            {
-                name: round(figure, DIGITS) if isinstance(figure, float) else figure
-                for name, figure in asdict(pair).items()
-                if name != "enough"
-            }
-            for pair in pairs_shown
-        ],
-        "detectable": _detectable(pairs),
-    }
+    detectable = significance.detectable(pairs, 1)
+    return Average(
+        name=group.name,
+        tasks=tuple(group.tasks),
+        given=group.given,
+        models=tuple(
+            AveragedModel(name, name in drawn, round(points[name], DIGITS), mean.low, mean.high)
+            for name, mean in means.items()
+        ),
+        missing=tuple(LackingModel(name, tuple(task_names)) for name, task_names in lacking.items() if task_names),
+        against=against,
+        pairs=tuple(
+            AveragePair(pair.one, pair.other, pair.difference, pair.p, pair.adjusted, pair.smallest)
+            for pair in (pair.rounded() for pair in pairs_shown)
+        ),
+        # the queries of several tasks have no common spread
+        detectable=detectable and replace(detectable, spread=None),
+    )
 
 
 def of_orders(
     groups: Sequence[TaskGroup], scores: Mapping[str, TaskScores], seed: int, replicates: int = REPLICATES
-) -> list[dict[str, Json]]:
+) -> list[GroupComparison]:
     """Return the rank correlations of user-defined groups without a common task, over models with both averages."""
     given_groups = [group for group in groups if group.given]
     return [
@@ -290,7 +222,7 @@ def averages(tasks: Sequence[TaskScores]) -> dict[str, float]:
 
 def _compare_groups(
     first_group: TaskGroup, second_group: TaskGroup, scores: Mapping[str, TaskScores], seed: int, replicates: int
-) -> dict[str, Json]:
+) -> GroupComparison:
     sides = [[scores[task] for task in group.tasks] for group in (first_group, second_group)]
     points = [averages(side) for side in sides]
     names = [name for name in points[0] if name in points[1]]
@@ -301,22 +233,16 @@ def _compare_groups(
     )
     rho, tau = correlated([np.array([point[name] for name in names]) for point in points], (first, second), seed)
     resampled = sum(name in task_scores.drawn for side in sides for task_scores in side for name in names)
-    return {
-        "one": first_group.name,
-        "other": second_group.name,
-        "models": len(names),
-        "fewest": FEWEST,
-        "spearman": asdict(rho) if rho else None,
-        "kendall": asdict(tau) if tau else None,
-        "scores": [
-            {
-                "model": name,
-                **{key: round(point[name], DIGITS) for key, point in zip(("one", "other"), points, strict=True)},
-            }
-            for name in names
-        ],
-        "with_queries": round(resampled / (len(names) * sum(map(len, sides))), DIGITS) if names else None,
-    }
+    return GroupComparison(
+        one=first_group.name,
+        other=second_group.name,
+        models=len(names),
+        fewest=FEWEST,
+        spearman=rho,
+        kendall=tau,
+        scores=tuple(AverageScores(name, *(round(point[name], DIGITS) for point in points)) for name in names),
+        with_queries=round(resampled / (len(names) * sum(map(len, sides))), DIGITS) if names else None,
+    )
 
 
 def _resampled(tasks: Sequence[TaskScores], names: Sequence[str], replicates: int) -> Floats:
@@ -331,29 +257,15 @@ def _resampled(tasks: Sequence[TaskScores], names: Sequence[str], replicates: in
     return np.asarray(np.mean(columns, axis=0)).T
 
 
-def _detectable(pairs: Sequence[significance.ModelPair]) -> dict[str, Json] | None:
-    """Return the minimum detectable differences of averages, without `spread`, which is defined for one task only."""
-    differences = significance.detectable(pairs, 1)
-    return (
-        None
-        if differences is None
-        else {name: round(difference, DIGITS) for name, difference in asdict(differences).items() if name != "spread"}
-    )
-
-
 # Comparisons across tasks: averages, models with mteb results, one model against all others.
 
 
-@dataclass(frozen=True)
-class ComparisonOptions:
-    """Options for comparisons beyond those of models on single tasks."""
+class ResultModelScores(Record, schema_name="result_model"):
+    """A further model of a result folder."""
 
-    average: Sequence[str] = ()
-    """Groups of tasks, as NAME=TASK,TASK."""
-    results: Sequence[Path] = ()
-    """Folders of mteb results; their models are compared without query scores."""
-    against: str | None = None
-    """Model against which all others are tested, with Holm's adjustment over these pairs only."""
+    model: str = figure("name of the model")
+    revision: str = figure("its revision")
+    scores: Mapping[str, float] = figure("task -> main score")
 
 
 @dataclass(frozen=True)
@@ -367,33 +279,40 @@ class Comparison:
 
 
 def prepared(
-    order: ComparisonOptions,
+    average: Sequence[str],
+    results: Sequence[Path],
+    against: str | None,
     models: Sequence[EvaluatedModel],
     tasks: Sequence[EvaluationTask],
     dims: Sequence[int] = (),
 ) -> Comparison:
-    """Return the checked options with the results of the folders; ConfigError or UserError for invalid ones."""
+    """Return the checked options with the results of the folders; ConfigError or UserError for invalid ones.
+
+    `average` are groups of tasks, as NAME=TASK,TASK. `results` are folders of mteb results, whose models are compared
+    without query scores. `against` is the model against which all others are tested, with Holm's adjustment over these
+    pairs only.
+    """
     names = [
         name for model in models for name in (model.name, *(model.at(width) for width in dims if model.has_vectors))
     ]
-    if order.against is not None and order.against not in names:
-        raise ConfigError(f"--against {order.against}: not among the models; {suggestion(order.against, names)}")
+    if against is not None and against not in names:
+        raise ConfigError(f"--against {against}: not among the models; {suggestion(against, names)}")
     scored_here = {task.name: task for task in tasks}
-    with_results = mteb_results.task_names(order.results)
-    groups = parsed(order.average, [*scored_here, *with_results])
+    with_results = mteb_results.task_names(results)
+    groups = parsed(average, [*scored_here, *with_results])
     compared = dict.fromkeys([*(task for group in groups for task in group.tasks), *scored_here])
     expected = [
         mteb_results.expected(scored_here[name]) if name in scored_here else mteb_results.expected_by_name(name)
         for name in compared
         if name in with_results
     ]
-    if order.results and not expected:
+    if results and not expected:
         raise ConfigError(
             f"--results: none of the {len(with_results)} tasks with results is scored here; name some with --average "
             f"NAME=TASK,TASK, such as {with_results[0]}"
         )
-    result_models, left_out = mteb_results.read(order.results, expected)
-    return Comparison(groups, order.against, *_merged(result_models, models, left_out))
+    result_models, left_out = mteb_results.read(results, expected)
+    return Comparison(groups, against, *_merged(result_models, models, left_out))
 
 
 def _merged(
@@ -415,9 +334,18 @@ def _merged(
     return [model for model in result_models if model not in other_revision], [*left_out, *excluded]
 
 
+class AcrossTasks(NamedTuple):
+    """Comparisons across tasks."""
+
+    averages: tuple[Average, ...]
+    orders: tuple[GroupComparison, ...]
+    results: tuple[ResultModelScores, ...]
+    parameters: tuple[ParameterCounts, ...]
+
+
 def figures(
     comparison: Comparison, names: Sequence[str], boards: Sequence[Board], new: Mapping[str, str], seed: int
-) -> dict[str, Any]:
+) -> AcrossTasks:
     """Return averages, correlations of groups, models with results, and parameters; `new` maps a task to its type."""
     scores = gathered(boards, comparison.models, seed)
     groups = [group for group in (*comparison.groups, *of_kinds(new)) if all(t in scores for t in group.tasks)]
@@ -425,49 +353,32 @@ def figures(
         **{model.name: model.parameters for model in comparison.models},
         **parameters.of_names(names),
     }
-    return {
-        "averages": [of_group(group, scores, comparison.against) for group in groups],
-        "orders": of_orders(groups, scores, seed),
-        "results": [
-            {"model": model.name, "revision": model.revision, "scores": dict(model.scores)}
-            for model in comparison.models
-        ],
-        "parameters": [{"model": name, **count.shown()} for name, count in parameters_by_model.items()],
-    }
-
-
-def of_pairs(pairs: Sequence[Mapping[str, Any]], items: int, against: str | None) -> dict[str, Json]:
-    """Return a task's minimum detectable differences, and its tests against the model `against`, if given."""
-    model_pairs = [ModelPair(**pair) for pair in pairs]
-    differences = significance.detectable(model_pairs, items)
-    detectable = (
-        None
-        if differences is None
-        else {name: round(difference, DIGITS) for name, difference in asdict(differences).items()}
+    return AcrossTasks(
+        tuple(of_group(group, scores, comparison.against) for group in groups),
+        tuple(of_orders(groups, scores, seed)),
+        tuple(ResultModelScores(model.name, model.revision, model.scores) for model in comparison.models),
+        tuple(
+            ParameterCounts(name, count.query, count.document, count.source)
+            for name, count in parameters_by_model.items()
+        ),
     )
-    return {
-        "detectable": detectable,
-        "against_model": None
-        if against is None
-        else [asdict(pair) for pair in significance.against(model_pairs, against)],
-    }
 
 
-def notes(comparison: Comparison, figures: Mapping[str, Any], scored: Sequence[EvaluatedModel] = ()) -> list[str]:
+def notes(comparison: Comparison, figures: AcrossTasks, scored: Sequence[EvaluatedModel] = ()) -> list[str]:
     """Return notes on missing averages, on correlations, and on tests against one model."""
     sentences = [
-        f"{group['name']}: {len(group['missing'])} models have no average, as they lack a score on a task: "
-        f"{', '.join(model['model'] for model in group['missing'][:5])}{' ...' if len(group['missing']) > 5 else ''}"
-        for group in figures["averages"]
-        if group["missing"]
+        f"{group.name}: {len(group.missing)} models have no average, as they lack a score on a task: "
+        f"{', '.join(model.model for model in group.missing[:5])}{' ...' if len(group.missing) > 5 else ''}"
+        for group in figures.averages
+        if group.missing
     ]
     sentences += [
-        f"{order['one']} and {order['other']}: the orders of {order['models']} models are not compared; that takes "
-        f"{order['fewest']}, and says little even then"
-        for order in figures["orders"]
-        if order["models"] < order["fewest"]
+        f"{order.one} and {order.other}: the orders of {order.models} models are not compared; that takes "
+        f"{order.fewest}, and says little even then"
+        for order in figures.orders
+        if order.models < order.fewest
     ]
-    without_scores = {group.name for group in comparison.groups} - {group["name"] for group in figures["averages"]}
+    without_scores = {group.name for group in comparison.groups} - {group.name for group in figures.averages}
     sentences += [f"--average {name}: no model has a score on all of its tasks" for name in sorted(without_scores)]
     if comparison.against is not None and comparison.against not in {model.name for model in scored}:
         sentences.append(

@@ -1,21 +1,24 @@
 """Results of all models and trivial baselines on one task, and their scores on shared resamples."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import polars as pl
 
 from curate.commands.evaluate.floors import FloorScore
 from curate.commands.evaluate.item_scores import READINGS
 from curate.commands.evaluate.scoring import Scored, point
 from curate.commands.evaluate.tasks import EvaluationTask
-from curate.core.config import Json
-from curate.core.figures import Figure
-from curate.stats.bootstrap import from_replicates
-from curate.stats.significance import Replicated, figures, replicas
+from curate.core.figures import Figure, Record, figure
+from curate.core.records import TABLES
+from curate.stats.bootstrap import DIGITS, from_replicates
+from curate.stats.significance import Replicated, figures, needed, replicas
 from curate.stats.tally import Floats
 
+SEED = 7
 EXCHANGED, RESAMPLED = 1_000, 2_000
 """Numbers of resamples: if models are compared by a randomisation test, and if by the resamples themselves."""
 
@@ -27,7 +30,7 @@ class Board:
     task: EvaluationTask
     scored: Sequence[Scored]
     floors: Sequence[FloorScore] = ()
-    seed: int = 7
+    seed: int = SEED
     lead: str = READINGS[0]
     """Leading score: the way of scoring contested pairs by which models are ranked and compared."""
 
@@ -83,9 +86,9 @@ class Board:
             for point_and_draws in zip(self.points.tolist(), self.drawn.T, strict=True)
         ]
 
-    def beside(self) -> list[dict[str, Json]]:
+    def beside(self) -> list[dict[str, Figure]]:
         """Return further measures of models, then of baselines, with intervals if the measure has one."""
-        rows: list[dict[str, Json]] = []
+        rows = []
         for scored in self.every:
             replicated_by_name = self.task.scorer.beside(scored.values)
             estimates = (
@@ -94,6 +97,92 @@ class Board:
                 else []
             )
             counts = {name: Figure(count) for name, count in self.task.scorer.counted(scored.values).items()}
-            all_figures = {**dict(zip(replicated_by_name, estimates, strict=True)), **counts}
-            rows.append({name: figure.to_json() for name, figure in all_figures.items()})
+            rows.append({**dict(zip(replicated_by_name, estimates, strict=True)), **counts})
         return rows
+
+
+# Models against the strongest trivial baseline of a task.
+
+
+class FloorDistance(Record, schema_name="distance"):
+    """Distance of a model from the best trivial baseline."""
+
+    model: str = figure("name of the model")
+    value: float | None = figure("score less that of the best floor")
+    low: float | None = figure("lower bound of the 95 % interval, on shared resamples")
+    high: float | None = figure("upper bound")
+    above: bool = figure("whether the interval lies above 0")
+    smallest: float | None = figure("distance that these items can show", digits=2, percent=True)
+
+
+class FloorComparison(Record, schema_name="against"):
+    """Models against the best trivial baseline."""
+
+    best: str = figure("the best floor or shortcut")
+    sort: str = figure("floor or shortcut")
+    score: float = figure("its leading score", digits=2, percent=True)
+    models: tuple[FloorDistance, ...] = figure("a row per model, best first")
+
+
+def against_floors(board: Board) -> FloorComparison | None:
+    """Return the best baseline, and every model's difference from it; None without baselines."""
+    if not board.floors:
+        return None
+    best = max(board.floors, key=lambda floor: board.led(floor.scored))
+    column = len(board.scored) + list(board.floors).index(best)
+    points = board.points
+    rows = []
+    for index, scored in enumerate(board.scored):
+        differences = board.drawn[:, index] - board.drawn[:, column]
+        difference = from_replicates(float(points[index] - points[column]), differences, board.items)
+        defined = differences[~np.isnan(differences)]
+        deviation = float(defined.std()) * math.sqrt(board.items) if len(defined) else 0.0  # of one item
+        rows.append(
+            FloorDistance(
+                model=scored.model,
+                value=difference.value,
+                low=difference.low,
+                high=difference.high,
+                above=difference.low is not None and difference.low > 0,
+                smallest=round(needed(0.0, deviation, board.items)[1], DIGITS) if len(defined) else None,
+            )
+        )
+    rows.sort(key=lambda row: (-(row.value or 0.0), row.model))
+    return FloorComparison(best.name, best.sort, round(board.led(best.scored), DIGITS), tuple(rows))
+
+
+# Tables of an evaluation.
+
+
+def per_query(boards: Sequence[Board]) -> pl.DataFrame:
+    """Return one row per task, query and model: scores per way of scoring, rank of the first relevant document."""
+    tables = []
+    for board in boards:
+        for scored in board.scored:
+            if not board.task.scorer.single:
+                continue
+            columns: Mapping[str, object] = {
+                "task": [board.task.name] * len(scored.queries),
+                "query_id": scored.queries,
+                "model": [scored.model] * len(scored.queries),
+                **{reading: scored.values[reading] for reading in board.task.readings},
+                "first_relevant": pl.Series(scored.first, dtype=pl.Int64),
+            }
+            tables.append(pl.DataFrame(columns))
+    return pl.concat(tables, how="diagonal").sort("task", "query_id", "model") if tables else pl.DataFrame()
+
+
+def tops(boards: Sequence[Board]) -> pl.DataFrame:
+    """Return the table `tops`: the top ten documents of every model for every query of retrieval tasks.
+
+    Only for tasks labelled by the panel's verdicts on documents, because no run judged the queries of other tasks.
+    """
+    rows = [
+        (board.task.name, query, scored.model, rank, doc)
+        for board in boards
+        if board.task.kind.judged
+        for scored in board.scored
+        for query, top in zip(scored.queries, scored.top, strict=False)  # empty where nothing was searched
+        for rank, doc in enumerate(top, start=1)
+    ]
+    return pl.DataFrame(rows, TABLES["tops"], orient="row")

@@ -11,14 +11,14 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from curate.commands.evaluate.board import Board
 from curate.commands.evaluate.scoring import Scored
-from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.figures import Record, figure
 from curate.review.agreement import checked
 from curate.review.desk import Desk, graded_desks
 from curate.review.sample import Sample
@@ -31,6 +31,69 @@ from curate.system.files import read_table
 
 CLEAR = 0.05
 Pair = tuple[str, str]
+
+
+class LevelStratum(Record):
+    """Answers in one stratum of the sample."""
+
+    stratum: str = figure("name of the stratum")
+    pairs: int = figure("its pairs in the top tens")
+    drawn: int = figure("pairs that were drawn")
+    read: int = figure("pairs that were answered")
+    relevant: int = figure("pairs that people find relevant")
+
+
+class CorrectedEstimate(Record, schema_name="corrected"):
+    """A corrected score; half widths are of 95 % intervals."""
+
+    value: float = figure("the score", digits=2, percent=True)
+    half: float = figure("half width for these queries", digits=2, percent=True)
+    new_queries: float | None = figure("half width for new ones", digits=2, percent=True)
+
+    @classmethod
+    def of(cls, score: CorrectedScore) -> Self:
+        """Return a score with `DIGITS` decimals."""
+        new_queries = None if score.new_queries is None else round(score.new_queries, DIGITS)
+        return cls(round(score.value, DIGITS), round(score.half, DIGITS), new_queries)
+
+
+class ModelLevel(Record, schema_name="level"):
+    """Corrected scores of one model; None if a top-ten document is outside the sampling frame."""
+
+    model: str = figure("name of the model")
+    outside: float = figure(
+        "share of its first ten that was not sampled, with which it gets no score", digits=1, percent=True
+    )
+    precision_at_10: CorrectedEstimate | None = figure("share of the first ten documents that is relevant")
+    scaled_dcg_at_10: CorrectedEstimate | None = figure("discounted gain over that of ten relevant documents")
+    unanswered: tuple[float, ...] | None = figure(
+        "by how much precision moves if no unanswered pair is relevant, or all are"
+    )
+
+
+class CorrectedDifference(Record, schema_name="level_pair"):
+    """Difference of two models' corrected scores."""
+
+    measure: str = figure("precision_at_10 or scaled_dcg_at_10")
+    one: str = figure("the better model")
+    other: str = figure("the other model")
+    value: float = figure("the difference", digits=2, percent=True)
+    half: float = figure("half width for these queries", digits=2, percent=True)
+    new_queries: float | None = figure("half width for new ones", digits=2, percent=True)
+    p: float | None = figure("null for a difference of which every pair was read", digits=4)
+    adjusted: float | None = figure("by Holm, over the pairs of models that have a p", digits=4)
+
+
+class CorrectedScores(Record, schema_name="levels"):
+    """Scores of a task's models that people's answers correct."""
+
+    sample: str = figure("name of the sample")
+    read: int = figure("pairs that were answered")
+    drawn: int = figure("pairs that were drawn")
+    pairs: int = figure("in the top tens")
+    strata: tuple[LevelStratum, ...] = figure("a row per stratum")
+    models: tuple[ModelLevel, ...] = figure("a row per model, best first")
+    pairs_of_models: tuple[CorrectedDifference, ...] = figure("differences of each two models that have scores")
 
 
 @dataclass(frozen=True)
@@ -109,7 +172,7 @@ def score_reviews(run: Path | None) -> list[ScoreReview]:
     return [review for review in reviews if review.answers]
 
 
-def levels(board: Board, reviews: Sequence[ScoreReview]) -> dict[str, Json] | None:
+def levels(board: Board, reviews: Sequence[ScoreReview]) -> CorrectedScores | None:
     """Return the corrected scores and differences of a task's models; None without a usable review.
 
     Of several usable reviews, the one that covers the top tens of most models is used, then the one with most answers.
@@ -127,64 +190,55 @@ def levels(board: Board, reviews: Sequence[ScoreReview]) -> dict[str, Json] | No
     covered = [scored for scored in board.scored if not review.outside(scored)]
     frame = review.frame(board.scored[0].queries)
     drawn = sum(stratum.drawn for stratum in review.sample.design.strata)
-    return {
-        "sample": review.sample.design.name,
-        "read": len(review.answers),
-        "drawn": drawn,
-        "pairs": len(review.strata),
-        "strata": [_stratum(review, name) for name in review.names],
-        "models": [_model(review, frame, scored) for scored in board.ranked],
-        "pairs_of_models": _differences(review, frame, covered),
-    }
+    return CorrectedScores(
+        sample=review.sample.design.name,
+        read=len(review.answers),
+        drawn=drawn,
+        pairs=len(review.strata),
+        strata=tuple(_stratum(review, name) for name in review.names),
+        models=tuple(_model(review, frame, scored) for scored in board.ranked),
+        pairs_of_models=tuple(_differences(review, frame, covered)),
+    )
 
 
-def _stratum(review: ScoreReview, name: str) -> Json:
+def _stratum(review: ScoreReview, name: str) -> LevelStratum:
     design = next(stratum for stratum in review.sample.design.strata if stratum.name == name)
     answers = [answer for pair, answer in review.answers.items() if review.strata[pair] == name]
-    return {
-        "stratum": name,
-        "pairs": design.size,
-        "drawn": design.drawn,
-        "read": len(answers),
-        "relevant": sum(answers),
-    }
+    return LevelStratum(name, design.size, design.drawn, len(answers), sum(answers))
 
 
-def _model(review: ScoreReview, frame: Frame, scored: Scored) -> Json:
-    """Return a model's corrected scores; they are None if a top-ten document is outside the frame."""
+def _model(review: ScoreReview, frame: Frame, scored: Scored) -> ModelLevel:
     outside = review.outside(scored)
-    row: dict[str, Json] = {"model": scored.model, "outside": round(outside, DIGITS)}
     if outside:
-        return row | dict.fromkeys(WEIGHTS) | {"unanswered": None}
+        return ModelLevel(scored.model, round(outside, DIGITS), None, None, None)
     ranks = review.ranks(scored)
     weights_by_measure = {name: weights(ranks, name, frame.queries) for name in WEIGHTS}
     drawn_by_stratum = {stratum.name: stratum.drawn for stratum in review.sample.design.strata}
     drawn = np.array([drawn_by_stratum[name] for name in review.names], dtype=float)
     missing = nonresponse(frame, weights_by_measure["precision_at_10"], drawn)
-    return {
-        **row,
-        **{name: _score_fields(corrected(frame, weight)) for name, weight in weights_by_measure.items()},
-        "unanswered": None if missing is None else [round(error, DIGITS) for error in missing],
-    }
+    return ModelLevel(
+        scored.model,
+        0.0,
+        **{name: CorrectedEstimate.of(corrected(frame, weight)) for name, weight in weights_by_measure.items()},
+        unanswered=None if missing is None else tuple(round(error, DIGITS) for error in missing),
+    )
 
 
-def _differences(review: ScoreReview, frame: Frame, models: Sequence[Scored]) -> list[Json]:
-    """Return the differences of each two models per measure, the better model first, with p and Holm-adjusted p.
+def _differences(review: ScoreReview, frame: Frame, models: Sequence[Scored]) -> Iterator[CorrectedDifference]:
+    """Yield the differences of each two models per measure, the better model first, with p and Holm-adjusted p.
 
     A difference on completely answered pairs is exact and has no p.
     """
     ranks = {scored.model: review.ranks(scored) for scored in models}
-    rows: list[Json] = []
     for measure in WEIGHTS:
         weights_by_model = {model: weights(rank, measure, frame.queries) for model, rank in ranks.items()}
         differences = list(_compared(frame, weights_by_model))
         tested = [p for *_, p in differences if p is not None]
         adjusted = iter(holm(tested) if tested else [])
         for better, worse, difference, p in differences:
-            chances = {"p": None, "adjusted": None} if p is None else {"p": p, "adjusted": next(adjusted)}
-            rounded = {name: None if chance is None else round(chance, DIGITS) for name, chance in chances.items()}
-            rows.append({"measure": measure, "one": better, "other": worse, **_score_fields(difference), **rounded})
-    return rows
+            chances = (None, None) if p is None else (round(p, DIGITS), round(next(adjusted), DIGITS))
+            estimate = CorrectedEstimate.of(difference)
+            yield CorrectedDifference(measure, better, worse, *vars(estimate).values(), *chances)
 
 
 def _compared(
@@ -199,11 +253,6 @@ def _compared(
         yield better, worse, replace(difference, value=abs(difference.value)), p
 
 
-def _score_fields(score: CorrectedScore) -> dict[str, Json]:
-    new_queries = None if score.new_queries is None else round(score.new_queries, DIGITS)
-    return {"value": round(score.value, DIGITS), "half": round(score.half, DIGITS), "new_queries": new_queries}
-
-
 def unread(reviews: Sequence[ScoreReview]) -> Iterator[str]:
     """Yield a sentence per review that is unusable because a stratum has no answer."""
     for review in reviews:
@@ -214,16 +263,16 @@ def unread(reviews: Sequence[ScoreReview]) -> Iterator[str]:
             )
 
 
-def warnings(task: str, summary: Mapping[str, Any] | None) -> Iterator[str]:
+def warnings(task: str, summary: CorrectedScores | None) -> Iterator[str]:
     """Yield warnings on a task's corrected scores: few answers, missing answers, models outside the frame."""
     if summary is None:
         return
-    strata, models = summary["strata"], summary["models"]
-    if short := [str(stratum["stratum"]) for stratum in strata if stratum["read"] < min(FEW, stratum["pairs"])]:
+    strata, models = summary.strata, summary.models
+    if short := [stratum.stratum for stratum in strata if stratum.read < min(FEW, stratum.pairs)]:
         names = ", ".join(short)
         yield f"{task}: fewer than {FEW} answers of {names}: the intervals of corrected scores are too narrow"
-    if (read := sum(stratum["read"] for stratum in strata)) < (drawn := sum(stratum["drawn"] for stratum in strata)):
-        bounds = [model["unanswered"] for model in models if model["unanswered"]]  # if none, or all, were relevant
+    if (read := sum(stratum.read for stratum in strata)) < (drawn := sum(stratum.drawn for stratum in strata)):
+        bounds = [model.unanswered for model in models if model.unanswered]  # if none, or all, were relevant
         errors = "any number of"
         if bounds:
             errors = f"{100 * min(low for low, _ in bounds):+.1f} to {100 * max(high for _, high in bounds):+.1f}"
@@ -231,7 +280,7 @@ def warnings(task: str, summary: Mapping[str, Any] | None) -> Iterator[str]:
             f"{task}: {drawn - read:,} of the {drawn:,} pairs drawn for corrected scores are not answered: if that "
             f"depends on relevance, the intervals do not hold, and a score may be off by {errors} points"
         )
-    if beyond := [f"{model['model']} ({100 * model['outside']:.1f} %)" for model in models if model["outside"]]:
+    if beyond := [f"{model.model} ({100 * model.outside:.1f} %)" for model in models if model.outside]:
         yield (
             f"{task}: no corrected score of {', '.join(beyond)}: that share of the first ten documents was not in what "
             "was sampled; draw anew with `curate review export --for-scores`"

@@ -4,252 +4,231 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from curate.commands.evaluate import page_sections, provenance, query_sources
-from curate.view import charts
-from curate.view.page_tables import (
-    LEADS,
-    SPEED,
-    Figures,
-    against_floors,
-    marked,
-    ranged,
-    scores,
-    speed,
-    table,
+from curate.commands.evaluate.figures import STOCK, EvaluationFigures, ModelScore, TaskFigures
+from curate.commands.evaluate.item_scores import MEDIAN, READINGS
+from curate.commands.evaluate.provenance import (
+    NOTHING_MISSED,
+    MissedLabels,
+    PublishedShares,
+    RelevantShare,
+    SampleShares,
 )
+from curate.core.figures import Figure
+from curate.view import charts
+from curate.view.page_tables import points, ranged, table
+from curate.view.record_words import DASH, RecordWords
 
 STYLE = (
     ".ground{fill:#fff} rect.bar{fill:#63b3a8} circle.bar{fill:#2b7f77} .axis{stroke:#1d2327} text{fill:#1d2327} "
     ".number{font-variant-numeric:tabular-nums}"
 )
+Cells = dict[str, str]
 
 
-def files(summary: Figures) -> dict[str, str]:
+def files(summary: EvaluationFigures) -> dict[str, str]:
     """Return file name -> text: `README.md` and its SVG charts."""
-    pictures = dict(_pictures(summary))
-    text = "\n".join([*_head(summary), *(line for task in summary["tasks"] for line in _task(task, pictures))])
-    closing = [
-        *_legacy(summary, pictures),
-        *page_sections.averages_sections(summary),
-        *_missed(summary["missed"]),
-    ]
-    if summary["notes"]:
-        closing += ["\n## To be known before a figure is used\n", *(f"- {note}" for note in summary["notes"])]
-    return {"README.md": f"{text}\n" + "\n".join(closing) + "\n", **pictures}
+    say = RecordWords("evaluate/evaluate", empty=DASH)
+    pictures = dict(_pictures(summary, say))
+    lines = [*_head(summary, say), *(line for task in summary.tasks for line in _task(task, pictures, say))]
+    lines += [*_legacy(summary, pictures, say), *page_sections.averages_sections(summary, say)]
+    lines += _missed(summary.missed, say)
+    if summary.notes:
+        lines += [say("notes"), *(f"- {note}" for note in summary.notes)]
+    return {"README.md": "\n".join(lines) + "\n", **pictures}
 
 
-def overview(summary: Figures, bold: str = "**") -> list[dict[str, object]]:
+def overview(summary: EvaluationFigures, say: RecordWords, bold: str = "**") -> list[Cells]:
     """Return one row per model and baseline: its score on every task (the best one in `bold`), and the mean."""
-    floors = {row["model"]: row["floor"] for task in summary["tasks"] for row in task["floors"]}
-    marks_by_model = [(model["model"], "circular" if model["circular"] else "") for model in summary["models"]]
+    circular = {model.model: say("circular") if model.circular else "" for model in summary.models}
+    sorts = {row.model: row.floor or "" for task in summary.tasks for row in task.floors}
+    tasks = [(task, task.scores) for task in summary.tasks], [(task, task.floors) for task in summary.tasks]
     return [
-        *(
-            _table_line(name, mark, [task["scores"] for task in summary["tasks"]], summary["tasks"], bold)
-            for name, mark in marks_by_model
-        ),
-        *(
-            _table_line(name, mark, [task["floors"] for task in summary["tasks"]], summary["tasks"], bold)
-            for name, mark in floors.items()
-        ),
+        _overview_row(name, mark, side, say, bold)
+        for marks, side in zip((circular, sorts), tasks, strict=True)
+        for name, mark in marks.items()
     ]
 
 
-def _table_line(
-    name: str, mark: str, rows: Sequence[Sequence[Figures]], tasks: Sequence[Figures], bold: str
-) -> dict[str, object]:
-    model_rows = [next((row for row in task_rows if row["model"] == name), None) for task_rows in rows]
-    line: dict[str, object] = {"model": marked(name, mark)}
-    for task, row in zip(tasks, model_rows, strict=True):
-        ends = bold if row and row["best"] else ""
-        led = "" if task["lead"] == "stock" else f", {LEADS[task['lead']]}"
-        line[f"{task['name']}, {task['shown']}{led}"] = f"{ends}{100 * row['lead']:.2f}{ends}" if row else None
-    scores = [row["lead"] for row in model_rows if row]
-    line["mean"] = f"{100 * sum(scores) / len(scores):.2f}" if len(scores) == len(tasks) else None
-    return {**line, SPEED: speed(model_rows[0]["queries_a_second"] if model_rows and model_rows[0] else None)}
+def _overview_row(
+    name: str,
+    mark: str,
+    scores_by_task: Sequence[tuple[TaskFigures, Sequence[ModelScore]]],
+    say: RecordWords,
+    bold: str,
+) -> Cells:
+    cells = say.cells("overview_model", model=marked(name, mark, say))
+    rows = [(task, next((row for row in scores if row.model == name), None)) for task, scores in scores_by_task]
+    for task, row in rows:
+        score = say("overview_score", row, bold=bold if row.best else "") if row else None
+        reading = "" if task.lead == STOCK else f", {say(task.lead)}"
+        cells |= say.cells("overview_task", task, reading=reading, score=score)
+    leads = [row.lead for _, row in rows if row]
+    mean = points(sum(leads) / len(leads)) if len(leads) == len(rows) else None
+    first = rows[0][1] if rows else None
+    return cells | say.cells("overview_mean", mean=mean, rate=say("rate", first) if first else None)
 
 
-def _head(figures: Figures) -> Iterator[str]:
-    yield "# Evaluation\n"
-    yield (
-        "Scores are in points of 100; intervals are 95 % and resample what a task counts. A column is stock mteb's "
-        "score where it names no reading of contested pairs.\n"
-    )
-    yield table(overview(figures))
-    contributors = [model for model in figures["models"] if model["roles"]]
-    if contributors:
+def marked(name: str, mark: str, say: RecordWords) -> str:
+    """Return a model's name, followed by its mark (circular, floor or shortcut) in brackets, if any."""
+    return say("marked", name=name, mark=mark) if mark else name
+
+
+def _head(summary: EvaluationFigures, say: RecordWords) -> Iterator[str]:
+    yield say("title")
+    yield table(overview(summary, say))
+    if contributors := [model for model in summary.models if model.roles]:
         yield ""
+        yield table([say.cells("contributor", model, parts=say("and").join(model.roles)) for model in contributors])
+    yield from provenance.family_section(summary.families, say)
+
+
+def _task(task: TaskFigures, pictures: Mapping[str, str], say: RecordWords) -> Iterator[str]:
+    yield say("task", task, pairs=say("task_pairs", task) if task.rows != task.queries else "")
+    yield table(list(_scores(task, say)))
+    if task.graded:
+        yield f"\n{say('graded_labels')}"
+    if task.scores[0].condensed:
+        yield f"\n{say('readings', lead=say('median_leads' if task.lead == MEDIAN else 'other_leads'))}"
+    yield say("scores_chart", file=plain(task.name))
+    chart = f"{plain(task.name)}-speed.svg"
+    yield from page_sections.speed_section(task.speed, chart if chart in pictures else None, say)
+    yield from _against_floors(task, say)
+    yield from page_sections.levels(task, say)
+    yield from page_sections.labellings(task, say)
+    yield from query_sources.section(task.sources, say)
+    yield say("differences")
+    yield from _pairs(task, say)
+    yield from page_sections.against_model(task, say)
+    if task.headroom:
+        yield say("headroom", task.headroom, by="" if task.lead == STOCK else say("by_stock"))
+        if task.headroom.best_of_all is not None:
+            yield say("best_of_all", task.headroom)
+    if task.difficulty:
+        yield from (say("difficulty"), say("bands"))
         yield table(
             [
-                {"model": model["model"], "had a part in this benchmark as": " and ".join(model["roles"])}
-                for model in contributors
+                say.cells("band", band) | {name: points(score) or DASH for name, score in band.scores.items()}
+                for band in task.difficulty
             ]
         )
-    yield from provenance.family_section(figures["families"])
+    yield from page_sections.inputs(task.scores, say)
 
 
-def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
-    unit = task["unit"]
-    pairs = f" with {task['rows']:,} pairs" if task["rows"] != task["queries"] else ""
-    yield f"\n## {task['name']}\n\n{task['shown']}, {task['queries']:,} {unit}{pairs}.\n"
-    yield table(list(scores(task)))
-    if task["graded"]:
-        yield (
-            "\nThe labels are graded: stock mteb's nDCG has linear gain, exponential gain is 2^gain - 1, and the mean "
-            "takes the mean of the judges' gains for a pair's, which no export holds."
+def _scores(task: TaskFigures, say: RecordWords) -> Iterator[Cells]:
+    """Yield one row per model and baseline, best first; the leading way of scoring is the first column."""
+    further_measures = list(dict.fromkeys(name for result in task.scores for name in result.beside))
+    for result in sorted([*task.scores, *task.floors], key=lambda row: -row.lead):
+        name = marked(result.model, result.floor or "", say)
+        cells = say.cells(
+            "score",
+            name=marked(name, say("circular") if result.model in task.circular else "", say),
+            reading=say("linear" if task.graded else task.lead),
+            bold="**" if result.best else "",
+            score=ranged(getattr(result, task.lead)) or say("undefined_score"),
         )
-    if task["scores"][0].get("condensed"):
-        yield _readings(task)
-    yield f"\n![Scores and intervals]({plain(task['name'])}-scores.svg)"
-    chart = f"{plain(task['name'])}-speed.svg"
-    yield from page_sections.speed_section(task["speed"], chart if chart in pictures else None)
-    yield from against_floors(task, unit)
-    yield from page_sections.levels(task)
-    yield from page_sections.labellings(task)
-    yield from query_sources.section(task)
-    yield "\n### Which differences are real\n"
-    yield from _pairs(task, unit)
-    yield from page_sections.against_model(task)
-    yield from _headroom(task)
-    yield from _difficulty(task)
-    yield from page_sections.inputs(task)
+        for measure in further_measures:
+            # a number of sources is no score
+            scale = (1, 0) if measure.startswith("sources") else (100, 2)
+            cells[measure] = ranged(result.beside.get(measure), *scale) or DASH
+        if task.graded:
+            cells |= say.cells("graded", result)
+        if task.verdicts:
+            for reading in () if task.graded else READINGS:
+                cells |= {say(reading): ranged(getattr(result, reading)) or DASH} if reading != task.lead else {}
+            doubtful, holes = (
+                None if getattr(result, f"{name}_at_10") is None else say(name, result)
+                for name in ("doubtful", "holes")
+            )
+            cells |= say.cells("shares", doubtful=doubtful, holes=holes)
+        yield cells | say.cells("rates", result)
 
 
-def _readings(task: Figures) -> str:
-    """Return a text that explains the columns of scores, and which one leads."""
-    median = (
-        " The first column takes the gain of the judges' median grade, contested pairs included; orders and "
-        "differences go by it."
-    )
-    return (
-        "\nStock counts contested pairs as not relevant; condensed takes contested and incomplete ones out of the "
-        "ranking, which flatters; optimistic counts contested ones as relevant, also in the best ranking there could "
-        f"be.{median if task['lead'] == 'median' else ' Orders and differences go by the first column.'}"
-    )
-
-
-def _pairs(task: Figures, what: str) -> Iterator[str]:
-    if not task["pairs"]:
-        yield "One model has nobody to be compared with."
-        return
-    neighbours, how = task["enough"]["neighbours"], f"paired {'randomisation' if task['exchanged'] else 'bootstrap'}"
-    yield table(
-        [
-            {
-                "better": pair["one"],
-                "than": pair["other"],
-                "by": f"{100 * pair['difference']:.2f}",
-                "p": f"{pair['p']:.4f}",
-                "p by Holm": f"{pair['adjusted']:.4f}",
-                f"{what} that would show it": pair["enough"],
-                f"what {task['queries']:,} would show": f"{100 * pair['smallest']:.2f}",
-            }
-            for pair in neighbours
-        ]
-    )
-    yield (
-        f"\nNeighbours in the order. Of all {len(task['pairs'])} pairs of models {task['enough']['of_all']} are told "
-        f"apart at 5 % ({how}, Holm); how many would show it: 80 % power, two-sided 5 %, one pair alone."
-    )
-
-
-def _headroom(task: Figures) -> Iterator[str]:
-    headroom = task["headroom"]
-    by = "" if task["lead"] == "stock" else ", by stock mteb's score"
-    yield f"\n### Headroom\n\nThe best model leaves {100 * headroom['left']:.2f} of 100 points{by}."
-    if "nobody" in headroom:
-        yield (
-            f"Choosing the best model for each query would give {100 * headroom['best_of_all']:.2f}. No model scores "
-            f"on {headroom['nobody']:,} queries; every model is perfect on {headroom['everybody']:,}."
-        )
-
-
-def _difficulty(task: Figures) -> Iterator[str]:
-    if not task["difficulty"]:
-        return
-    yield "\n### Difficulty\n\nQueries by BM25's best rank of a relevant document, and every model's mean on them.\n"
-    yield table(
-        [
-            {
-                "best rank": band["best_rank"],
-                "queries": band["queries"],
-                "words in closest positive": ranged(band["overlap"], 1, 2),
-                **{name: f"{100 * score:.2f}" for name, score in band["scores"].items()},
-            }
-            for band in task["difficulty"]
-        ]
-    )
-
-
-def _legacy(figures: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
-    for comparison in figures["legacy"]:
-        yield f"\n## {comparison['new']} against {comparison['old']}\n"
+def _against_floors(task: TaskFigures, say: RecordWords) -> Iterator[str]:
+    if against := task.against_floors:
+        yield say("floors", against)
         yield table(
             [
-                {"model": row["model"], "new": f"{100 * row['new']:.2f}", "old": f"{100 * row['old']:.2f}"}
-                for row in comparison["scores"]
+                say.cells(
+                    "floor", task, row, distance=ranged(row), reached=say("reached" if row.above else "not_reached")
+                )
+                for row in against.models
             ]
         )
-        for name, sign in (("spearman", "Spearman's ρ"), ("kendall", "Kendall's τ-b")):
-            if comparison[name]:
-                correlation = f"{sign} {ranged(comparison[name], 1, 3)}, p = {comparison[name]['p']:.4f}"
-                yield f"\n{correlation}, {comparison['models']} models."
+        yield f"\n{say('floors_note')}"
+
+
+def _pairs(task: TaskFigures, say: RecordWords) -> Iterator[str]:
+    if not task.pairs:
+        yield say("one_model")
+        return
+    yield table([say.cells("pair", pair) | say.cells("enough", task, pair) for pair in task.enough.neighbours])
+    test = say("randomisation" if task.exchanged else "bootstrap")
+    yield f"\n{say('pairs_note', task, pairs=len(task.pairs), test=test)}"
+
+
+def _legacy(summary: EvaluationFigures, pictures: Mapping[str, str], say: RecordWords) -> Iterator[str]:
+    for comparison in summary.legacy:
+        yield say("legacy_title", comparison)
+        yield table([say.cells("legacy_score", score) for score in comparison.scores])
+        for name, correlation in (("spearman", comparison.spearman), ("kendall", comparison.kendall)):
+            if correlation:
+                estimate = ranged(correlation, 1, 3)
+                sentence = say("legacy_correlation", comparison, name=say(name), correlation=estimate, p=correlation.p)
             else:
-                yield f"\n{sign}: not given for {comparison['models']} models; it takes {comparison['fewest']}."
-        name = f"{plain(comparison['old'])}-against-{plain(comparison['new'])}.svg"
-        if name in pictures:
-            yield f"\n![Old and new scores]({name})"
+                sentence = say("no_correlation", comparison, name=say(name))
+            yield f"\n{sentence}."
+        file = f"{plain(comparison.old)}-against-{plain(comparison.new)}.svg"
+        if file in pictures:
+            yield say("legacy_chart", file=file)
 
 
-def _missed(missed: Figures) -> Iterator[str]:
-    yield "\n## What the labels miss\n"
-    if not missed:
-        yield (
-            "Nobody looked: no reviewed sample and no check of the pool was found in the run. The shares never judged "
-            "and in doubt, above, are what the folder itself can tell."
-        )
-    final = missed.get("published")
-    for sample in missed.get("samples", ()):
-        yield _sample_sentence(f"By the sample `{sample['sample']}`, of the panel's labels", sample)
-    if final:
-        yield _sample_sentence(
-            f"Of the published labels, by {', '.join(f'`{name}`' for name in final['samples'])}", final
-        )
-    if capture := missed.get("capture"):
-        yield f"Outside the pool: at least {ranged(capture['missed'], 1, 0)} relevant pairs more (`curate check pool`)."
-    for sample in missed.get("below", ()):
-        yield f"Of all relevant pairs {ranged(sample['recall'])} % are in the pool, by the sample {sample['source']}."
+def _missed(missed: MissedLabels, say: RecordWords) -> Iterator[str]:
+    yield say("missed")
+    if missed == NOTHING_MISSED:
+        yield say("nothing_missed")
+    for sample in missed.samples or ():
+        yield _shares(say("panel_labels", sample), sample, sample.contested_of_relevant, say)
+    if final := missed.published:
+        samples = ", ".join(f"`{name}`" for name in final.samples)
+        yield _shares(say("published_labels", samples=samples), final, None, say)
+    if missed.capture:
+        yield say("capture", missed=ranged(Figure.from_json(missed.capture["missed"]), 1, 0))
+    for sample in missed.below or ():
+        yield say("below", recall=ranged(Figure.from_json(sample["recall"])), source=sample["source"])
 
 
-def _sample_sentence(subject: str, estimates: Figures) -> str:
-    contested_share = ranged(estimates.get("contested_of_relevant"))
-    contested_clause = f", contested ones {contested_share} %" if contested_share else ""
-    missed, contested_relevant, recall = (
-        ranged(estimates[name]) or "not known" for name in ("negatives", "contested", "recall")
-    )
-    return (
-        f"{subject}: of the negatives {missed} % are relevant, of the contested pairs {contested_relevant} %; "
-        f"positives are {recall} % of all relevant pairs of the pool{contested_clause}."
+def _shares(
+    labels: str, shares: SampleShares | PublishedShares, contested_of_relevant: RelevantShare | None, say: RecordWords
+) -> str:
+    share = ranged(contested_of_relevant)
+    return say(
+        "shares_missed",
+        labels=labels,
+        negatives=ranged(shares.negatives) or say("not_known"),
+        contested=ranged(shares.contested) or say("not_known"),
+        recall=ranged(shares.recall) or say("not_known"),
+        clause=say("contested_clause", share=share) if share else "",
     )
 
 
-def _pictures(figures: Figures) -> Iterator[tuple[str, str]]:
+def _pictures(summary: EvaluationFigures, say: RecordWords) -> Iterator[tuple[str, str]]:
     """Yield (file name, SVG): per task a bar chart and a scatter plot of speed, per legacy task a scatter plot."""
-    for task in figures["tasks"]:
-        by = task["lead"]
+    for task in summary.tasks:
         rows = [
-            (marked(row["model"], row.get("floor", "")), row["lead"], row[by]["low"], row[by]["high"])
-            for row in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["lead"])
+            (marked(row.model, row.floor or "", say), row.lead, interval.low, interval.high)
+            for row in sorted([*task.scores, *task.floors], key=lambda row: -row.lead)
+            for interval in [getattr(row, task.lead)]
         ]
-        title = f"{task['shown']}, {task['name']}"
-        yield f"{plain(task['name'])}-scores.svg", charts.alone(charts.scores(title, rows), STYLE)
-        points = [(row["model"], row["lead"]) for row in task["scores"]]
-        if chart := page_sections.speed_chart(title, task["speed"], points, task["shown"]):
-            yield f"{plain(task['name'])}-speed.svg", charts.alone(chart, STYLE)
-    for comparison in figures["legacy"]:
-        both = [(row["model"], row["old"], row["new"]) for row in comparison["scores"]]
-        chart = charts.scatter(
-            f"{comparison['new']} against {comparison['old']}", both, comparison["old"], comparison["new"]
-        )
-        yield f"{plain(comparison['old'])}-against-{plain(comparison['new'])}.svg", charts.alone(chart, STYLE)
+        title = say("chart_title", task)
+        yield f"{plain(task.name)}-scores.svg", charts.alone(charts.scores(title, rows), STYLE)
+        scores = [(row.model, row.lead) for row in task.scores]
+        if chart := page_sections.speed_chart(title, task.speed, scores, task.shown, say):
+            yield f"{plain(task.name)}-speed.svg", charts.alone(chart, STYLE)
+    for comparison in summary.legacy:
+        both = [(row.model, row.old, row.new) for row in comparison.scores]
+        title = say("against", comparison)
+        chart = charts.scatter(title, both, comparison.old, comparison.new)
+        yield f"{plain(comparison.old)}-against-{plain(comparison.new)}.svg", charts.alone(chart, STYLE)
 
 
 def plain(name: str) -> str:

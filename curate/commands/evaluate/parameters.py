@@ -7,12 +7,12 @@ modules for queries and documents. For other models, from mteb's ModelMeta. Unkn
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from curate.commands.evaluate.tasks import imported
-from curate.core.config import Json
+from curate.core.figures import Record, figure
 
 SIDES = ("query", "document")
 EMBEDDINGS = ("word_embeddings.weight", "embed_tokens.weight", "wte.weight", "tok_embeddings.weight", "shared.weight")
@@ -23,13 +23,11 @@ UNUSED = ("lm_head.",)
 """Prefixes of the names of weights that an embedding model does not load."""
 
 
-@dataclass(frozen=True)
-class SideParameters:
+class SideParameters(Record, schema_name="side"):
     """Numbers of parameters of the query or document encoder."""
 
-    total: int | None = None
-    active: int | None = None
-    """Without token embeddings, or per token in a mixture of experts, as in mteb."""
+    total: int | None = figure("all parameters", default=None)
+    active: int | None = figure("outside the token embeddings", default=None)
 
     def __add__(self, other: "SideParameters") -> "SideParameters":
         """Return the sums for two modules; None where one of the numbers is unknown."""
@@ -40,13 +38,18 @@ class SideParameters:
 class ModelParameters:
     """Parameters of the query and document encoder, and the source of the numbers."""
 
-    query: SideParameters = SideParameters()
-    document: SideParameters = SideParameters()
+    query: SideParameters = field(default_factory=SideParameters)
+    document: SideParameters = field(default_factory=SideParameters)
     source: str | None = None
 
-    def shown(self) -> dict[str, Json]:
-        """Return the numbers as JSON values."""
-        return asdict(self)
+
+class ParameterCounts(Record, schema_name="parameters"):
+    """Parameters of one model."""
+
+    model: str = figure("name of the model")
+    query: SideParameters = figure("of the encoder of queries")
+    document: SideParameters = figure("of the encoder of documents")
+    source: str | None = figure("weight files, model_meta.json or mteb; null where nothing is known")
 
 
 def of_names(names: Sequence[str]) -> dict[str, ModelParameters]:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.config import Json, Settings
+from curate.core.figures import Figure, Record, figure
 from curate.core.model_family import family
 from curate.panel.sampling_design import verdict_of
 from curate.pipeline import facts
@@ -21,6 +22,7 @@ from curate.system.files import read_json
 from curate.tables.exporters import manifest
 from curate.tables.exporters.labels import ROLES
 from curate.view.page_tables import ranged, table
+from curate.view.record_words import RecordWords
 
 
 def run_of(folder: Path) -> Path | None:
@@ -46,60 +48,119 @@ def circular(model: str, task: EvaluationTask) -> list[str]:
     return [role for role in task.kind.circular if model in task.parts[role]]
 
 
-def missed(run: Path | None) -> dict[str, Json]:
-    """Return estimates of relevant documents without a relevant label; {} without a run.
+class RelevantShare(Record, schema_name="estimate"):
+    """A share of pairs, estimated from people's answers."""
 
-    `samples`: per review sample, the shares of relevant pairs among the panel's negatives and among contested pairs,
-    the panel's recall, and the share of relevant pairs that are contested. `published`: the same for published labels
-    with answers of experts. `capture` and `below`: documents outside the pool, from `curate check pool`.
-    """
+    value: float | None = figure("the share")
+    low: float | None = figure("lower bound of the 95 % interval")
+    high: float | None = figure("upper bound")
+    answered: int = figure("answers that it rests on")
+
+
+class SampleShares(Record, schema_name="sample"):
+    """What a reviewed sample says of the panel's labels."""
+
+    sample: str = figure("name of the sample")
+    negatives: RelevantShare | None = figure("share of the panel's negatives that people find relevant")
+    contested: RelevantShare | None = figure("share of contested pairs that people find relevant")
+    recall: RelevantShare | None = figure("share of all relevant pairs of the pool that are positives")
+    contested_of_relevant: RelevantShare | None = figure("share of what people find relevant that the panel contests")
+
+
+class PublishedShares(Record):
+    """The same of published labels with answers of experts."""
+
+    samples: tuple[str, ...] = figure("samples whose answers became labels")
+    negatives: RelevantShare | None = figure("share of the negatives that people find relevant")
+    contested: RelevantShare | None = figure("share of contested pairs that people find relevant")
+    recall: RelevantShare | None = figure("share of all relevant pairs of the pool that are positives")
+
+
+class MissedLabels(Record, schema_name="missed"):
+    """Estimates of relevant documents without a relevant label."""
+
+    samples: tuple[SampleShares, ...] | None = figure("reviewed samples", optional=True)
+    published: PublishedShares | None = figure("published labels with answers of experts", optional=True)
+    capture: Any = figure("documents outside the pool, from `curate check pool`", optional=True)
+    below: Any = figure("graded samples from below the pool, likewise", optional=True)
+
+
+NOTHING_MISSED = MissedLabels(samples=None, published=None, capture=None, below=None)
+
+
+def missed(run: Path | None) -> MissedLabels:
+    """Return estimates of relevant documents without a relevant label; none without a run."""
     if run is None:
-        return {}
-    estimates: dict[str, Json] = {}
-    rows = [
-        (answers, {"sample": answers.sample.design.name, **_label_shares(prove(answers))})
+        return NOTHING_MISSED
+    final, checked = published.prove(run), CHECKS["pool"].written(run) or {}
+    samples = tuple(
+        SampleShares(answers.sample.design.name, *_label_shares(prove(answers)), _contested_share(answers))
         for answers in relevance_desks(run)
-    ]
-    if samples := [row | _contested_share(answers) for answers, row in rows]:
-        estimates["samples"] = samples
-    if final := published.prove(run):
-        estimates["published"] = {"samples": final["samples"], **_label_shares(final)}
-    checked = CHECKS["pool"].written(run) or {}
-    return estimates | {name: checked[name] for name in ("capture", "below") if checked.get(name)}
+    )
+    return MissedLabels(
+        samples=samples or None,
+        published=PublishedShares(tuple(cast("Sequence[str]", final["samples"])), *_label_shares(final))
+        if final
+        else None,
+        capture=checked.get("capture"),
+        below=checked.get("below") or None,
+    )
 
 
-def _contested_share(answers: Desk) -> dict[str, Json]:
+def _contested_share(answers: Desk) -> RelevantShare | None:
     """Return the share of contested pairs among those that assessors found relevant."""
     if not answers.sample.scale.relevant:
-        return {"contested_of_relevant": None}
+        return None
     read = [row for row in checked(answers) if row.settled]
     counts_by_stratum = {
         stratum.name: part(stratum.name, stratum.size, read, "relevant") for stratum in answers.sample.design.strata
     }
     contested = [counts for name, counts in counts_by_stratum.items() if verdict_of(name) == "contested"]
     others = [counts for name, counts in counts_by_stratum.items() if verdict_of(name) != "contested"]
-    return {"contested_of_relevant": shown(recall(contested, others))}
+    return _label_share(shown(recall(contested, others)))
 
 
-def _label_shares(proof: Mapping[str, Any]) -> dict[str, Json]:
+def _label_shares(proof: Mapping[str, Any]) -> tuple[RelevantShare | None, RelevantShare | None, RelevantShare | None]:
+    """Return the shares of negatives and of contested pairs that are relevant, and recall."""
     negatives = proof["confirmed"].get("not relevant")
-    wrong = negatives and {
-        "value": round(1 - negatives["value"], 4),
-        "low": round(1 - negatives["high"], 4),
-        "high": round(1 - negatives["low"], 4),
-        "answered": negatives["answered"],
-    }
-    contested = proof["relevant"].get("contested")
-    return {"negatives": wrong, "contested": contested, "recall": proof["recall"]}
+    wrong = negatives and RelevantShare(
+        value=round(1 - negatives["value"], 4),
+        low=round(1 - negatives["high"], 4),
+        high=round(1 - negatives["low"], 4),
+        answered=negatives["answered"],
+    )
+    return wrong, _label_share(proof["relevant"].get("contested")), _label_share(proof["recall"])
+
+
+def _label_share(estimate: Mapping[str, Any] | None) -> RelevantShare | None:
+    return RelevantShare.from_json(estimate) if estimate else None
 
 
 # Models of the same family as a judge, with the self-preference of that judge.
 
-FamilyFigures = Mapping[str, Any]
-UNCHECKED = "not checked (`curate check circular`)"
+
+class JudgeFavour(Record, schema_name="favour"):
+    """What a judge gains by judging itself."""
+
+    effect: Figure = figure("nDCG@10", digits=2, percent=True)
+    ranks: int = figure("places by which it stands higher under its own panel")
+    queries: int = figure("with a relevant document under both panels")
+    replaced_by: str | None = figure("judge that takes its place; null where it is left out")
+    warned: bool = figure("whether the effect is large and significant")
 
 
-def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path | None) -> list[dict[str, Json]]:
+class FamilyModel(Record, schema_name="of_family"):
+    """A model of the same family as a judge."""
+
+    model: str = figure("name of the model")
+    judge: str = figure("name of the judge")
+    family: str = figure("family of both")
+    favour: JudgeFavour | None = figure(
+        "what the judge gains by judging itself; null if `curate check circular` was not run"
+    )
+
+
+def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path | None) -> tuple[FamilyModel, ...]:
     """Return one row per model and judge of the same family.
 
     `favour`, the judge's self-preference, is None if unmeasured. `curate check circular` measures self-preference; it
@@ -110,12 +171,12 @@ def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path 
         context = Context(run=run, out=run, home=home(), settings=Pipeline.load(run / "pipeline.yaml").frozen)
         favours = facts.favours(context)
         judges = {name: {**judge, "favour": judge["favour"] or favours.get(name)} for name, judge in judges.items()}
-    return [
-        {"model": model, "judge": judge, **judge_facts}
+    return tuple(
+        FamilyModel.from_json({"model": model, "judge": judge, **judge_facts})
         for model in models
         for judge, judge_facts in judges.items()
         if judge_facts["family"] and family("", str(judge_facts["family"])) == family(model)
-    ]
+    )
 
 
 def _judges(tasks: Sequence[EvaluationTask]) -> dict[str, dict[str, Json]]:
@@ -127,31 +188,24 @@ def _judges(tasks: Sequence[EvaluationTask]) -> dict[str, dict[str, Json]]:
     return judges
 
 
-def family_section(rows: Sequence[FamilyFigures]) -> Iterator[str]:
+def family_section(rows: Sequence[FamilyModel], say: RecordWords) -> Iterator[str]:
     """Yield the section on models of a judge's family; nothing if there are none."""
     if rows:
         yield ""
         yield table(
             [
-                {
-                    "model": row["model"],
-                    "is of the family": row["family"],
-                    "of the judge": row["judge"],
-                    "which by judging itself gains": (
-                        f"{ranged(row['favour']['effect'])} points of nDCG@10" if row["favour"] else UNCHECKED
-                    ),
-                }
+                say.cells("family", row, favour=say("favour", row.favour) if row.favour else say("no_favour"))
                 for row in rows
             ]
         )
 
 
-def family_notes(rows: Sequence[FamilyFigures]) -> Iterator[str]:
+def family_notes(rows: Sequence[FamilyModel]) -> Iterator[str]:
     """Yield a sentence per model of the same family as a judge with a warning of self-preference."""
     for row in rows:
-        if row["favour"] and row["favour"]["warned"]:
+        if row.favour and row.favour.warned:
             yield (
-                f"circular: {row['model']} is of the family {row['family']}, and so is the judge {row['judge']}, "
-                f"which gains {ranged(row['favour']['effect'])} points of nDCG@10 by judging itself: its scores may "
+                f"circular: {row.model} is of the family {row.family}, and so is the judge {row.judge}, "
+                f"which gains {ranged(row.favour.effect)} points of nDCG@10 by judging itself: its scores may "
                 "be too high"
             )

@@ -18,7 +18,7 @@ from curate.commands.evaluate.mteb_models import EvaluatedModel
 from curate.commands.evaluate.mteb_results import KeptResult
 from curate.commands.evaluate.scorers import Scorer, Values
 from curate.commands.evaluate.tasks import EvaluationTask, Foreign, imported
-from curate.commands.evaluate.text_inputs import ROLES
+from curate.commands.evaluate.text_inputs import ROLES, SeenTexts
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, RunFailed
 from curate.core.progress import StepLabel, counting, waiting
@@ -79,11 +79,11 @@ class Scored:
     """Number of dimensions of the vectors; None for a model without vectors."""
     weights: Sequence[str] = ()
     """Actual precisions of the weights."""
-    precision_check: Mapping[str, Json] | None = None
+    precision_check: PrecisionCheck | None = None
     """Similarity of the vectors to those in float32; None for models in float32 and for truncated models."""
     machine: str | None = None
     """Digest of the machine on which `queries_a_second` was measured."""
-    inputs: Sequence[Mapping[str, Json]] = ()
+    inputs: Sequence[SeenTexts] = ()
     """Inputs per role: prompt, maximum length, side of a Router, and the share of truncated texts."""
 
 
@@ -99,7 +99,7 @@ def scored(
         return stored, True
     scores, files = _score(model, task)
     if precision_check is not None:
-        scores = replace(scores, precision_check=precision_check.shown())
+        scores = replace(scores, precision_check=precision_check)
     folder.mkdir(parents=True, exist_ok=True)
     path = _path(model, task, folder)
     mteb_results.keep(files, path)  # before the scores, as a model with stored scores is not scored again
@@ -123,9 +123,10 @@ def scored_before(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> 
 
 def restored(stored: Mapping[str, Any]) -> Scored:
     """Return stored scores as `Scored`; fields that an older version did not store have their default."""
-    return Scored(
-        **{score_field.name: stored[score_field.name] for score_field in fields(Scored) if score_field.name in stored}
-    )
+    known = {score_field.name: stored[score_field.name] for score_field in fields(Scored) if score_field.name in stored}
+    if check := known.get("precision_check"):
+        known["precision_check"] = PrecisionCheck.from_json(check)
+    return Scored(**known | {"inputs": [SeenTexts.from_json(text_input) for text_input in known.get("inputs", ())]})
 
 
 def _path(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Path:
@@ -168,10 +169,10 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> tuple[Scored, dict[st
         main=float(mteb_scores[task.measure]),
         metrics={name: metric for name, metric in mteb_scores.items() if _is_stored(name, metric)},
         queries_a_second=round(n_texts / seconds, 3) if seconds > 0 and model.width is None else None,
-        machine=str(machine.identity()["id"]),
+        machine=machine.identity().id,
         width=getattr(loaded, "dim", None),
         weights=precisions(loaded),
-        inputs=[text_input.shown() for text_input in getattr(loaded, "seen", {}).values()],
+        inputs=list(getattr(loaded, "seen", {}).values()),
         **item_fields,
     )
     _check_score(model_scores, task)
@@ -248,7 +249,7 @@ def score_all(
                 task = tasks[index]
                 scores, was_stored = scored(cut_model, task, folder, checks.get(task.content))
                 tell(f"{task.name}: {cut_model.name} {scores.main:.5f}" + (" (scored before)" if was_stored else ""))
-                if scores.queries_a_second is not None and scores.machine != machine.identity()["id"]:
+                if scores.queries_a_second is not None and scores.machine != machine.identity().id:
                     scored_round.elsewhere.append(scores.model)
                     scores = replace(scores, queries_a_second=None)
                 scored_round.by_task[index].append(scores)
@@ -346,9 +347,9 @@ def _rows(copy: Foreign, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
 def _routes(scores: Scored, task: EvaluationTask) -> Iterator[str]:
     """Yield a note if a model with separate query and document encoders is scored on sentences, which have no role."""
     for text_input in scores.inputs:
-        if text_input["route"] and text_input["role"] == ROLES[""]:
+        if text_input.route and text_input.role == ROLES[""]:
             what = "both sentences" if task.kind.mteb.type == "STS" else "all sentences"
             yield (
-                f"{task.name}: {scores.model} encodes {what} by its {text_input['route']} side, the route of texts "
+                f"{task.name}: {scores.model} encodes {what} by its {text_input.route} side, the route of texts "
                 "without a role; the other side is not scored there"
             )

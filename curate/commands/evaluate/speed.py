@@ -1,7 +1,7 @@
 """Speed of models: encoding of queries and search, measured separately and stored by task and machine."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,21 @@ import numpy as np
 from curate.commands.evaluate import timing
 from curate.commands.evaluate.mteb_models import EvaluatedModel
 from curate.commands.evaluate.tasks import EvaluationTask, Foreign
-from curate.commands.evaluate.timing import BATCH, REPEATS, WARM_UPS, Ask, Timings, in_turn, ratio
+from curate.commands.evaluate.timing import (
+    BATCH,
+    REPEATS,
+    WARM_UPS,
+    Ask,
+    Machine,
+    SpeedSpread,
+    Timing,
+    Timings,
+    in_turn,
+    ratio,
+)
 from curate.core.config import digest
 from curate.core.errors import RunFailed
+from curate.core.figures import Record, figure
 from curate.core.progress import StepLabel, furthest
 from curate.core.protocols import Progress, Vectors, quiet
 from curate.core.sampling import shuffled
@@ -166,12 +178,55 @@ VERSION = 1
 COLUMNS = ("text", "sentence1", "sentences")
 """Columns of queries, sentences, or texts; the first one that exists is used."""
 
-Row = dict[str, Any]
+
+class TimedModel(Record, schema_name="timed"):
+    """Speed of one model."""
+
+    model: str = figure("name of the model")
+    device: str = figure("where queries are encoded")
+    dtypes: tuple[str, ...] = figure("precisions of the weights")
+    max_length: int | None = figure("longest input in tokens")
+    dim: int | None = figure("coordinates of a vector")
+    encoding: Timing | None = figure("null of what only searches")
+    search: Timing | None = figure("null where no corpus is searched")
+    search_rows: int | None = figure("documents that search was timed on")
+    index_bytes: int | None = figure("size of the index of all documents")
+    qps: float = figure("queries per second in batches, encoded and searched")
+
+
+class SpeedRatio(Record, schema_name="ratio"):
+    """How many times as fast as the slowest a model encodes."""
+
+    one: str = figure("the faster model")
+    other: str = figure("the slowest model")
+    wall: SpeedSpread = figure("by the wall clock")
+    cpu: SpeedSpread = figure("by processor seconds")
+
+
+class Speed(Record):
+    """Speed of models on one task and machine."""
+
+    version: int = figure("of the stored figures")
+    task: str = figure("name of the task")
+    measured: str = figure("when, UTC")
+    machine: Machine = figure("where it was measured")
+    threads: Any = figure("of torch, and what the environment says")
+    load: Any = figure("load average before and after; null where the system does not tell")
+    queries: int = figure("queries that were timed")
+    wanted: int = figure("queries that were asked for")
+    characters: Mapping[str, float] = figure("median and p95 of the queries")
+    batch: int = figure("queries at once")
+    warm_ups: int = figure("calls that are not timed")
+    repeats: int = figure("how often each query was timed")
+    searched: int | None = figure("queries that search was timed on")
+    documents: int | None = figure("documents of the corpus")
+    models: tuple[TimedModel, ...] = figure("a row per model")
+    ratios: tuple[SpeedRatio, ...] = figure("how many times as fast as the slowest a model encodes")
 
 
 def measured(
     models: Sequence[EvaluatedModel], task: EvaluationTask, queries: int, seed: int, folder: Path, progress: Progress
-) -> dict[str, Any]:
+) -> Speed:
     """Return the measured speed of all models on one task, also stored in `folder` by task and machine."""
     texts = _texts(task, queries, seed)
     contestants = [of_model(model, task, texts) for model in models]
@@ -189,31 +244,31 @@ def measured(
         else {}
     )
     characters = [len(text) for text in texts]
-    rates = {name: timings.shown()["qps"] for name, timings in encoded.items()}
+    rates = {name: timings.figures().qps for name, timings in encoded.items()}
     fastest_first = sorted(rates, key=lambda name: -rates[name])
-    measurement: dict[str, Any] = {
-        "version": VERSION,
-        "task": task.name,
-        "measured": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": timing.identity(),
-        "threads": timing.threads(),
-        "load": {"before": load_before, "after": timing.load()},
-        "queries": len(texts),
-        "wanted": queries,
-        "characters": {"median": float(np.median(characters)), "p95": float(np.quantile(characters, 0.95))},
-        "batch": BATCH,
-        "warm_ups": WARM_UPS,
-        "repeats": REPEATS,
-        "searched": n_searched if searches else None,
-        "documents": len(task.data["corpus"]) if task.scorer.searched else None,
-        "models": [_row(contestant, encoded, searches, searched) for contestant in contestants],
-        "ratios": [
-            {"one": name, "other": fastest_first[-1], **ratio(encoded[name], encoded[fastest_first[-1]])}
+    measurement = Speed(
+        version=VERSION,
+        task=task.name,
+        measured=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=timing.identity(),
+        threads=timing.threads(),
+        load={"before": load_before, "after": timing.load()},
+        queries=len(texts),
+        wanted=queries,
+        characters={"median": float(np.median(characters)), "p95": float(np.quantile(characters, 0.95))},
+        batch=BATCH,
+        warm_ups=WARM_UPS,
+        repeats=REPEATS,
+        searched=n_searched if searches else None,
+        documents=len(task.data["corpus"]) if task.scorer.searched else None,
+        models=tuple(_timed(contestant, encoded, searches, searched) for contestant in contestants),
+        ratios=tuple(
+            SpeedRatio(name, fastest_first[-1], **ratio(encoded[name], encoded[fastest_first[-1]]))
             for name in fastest_first[:-1]
-        ],
-    }
+        ),
+    )
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(_path(task, folder), measurement)
+    write_json(_path(task, folder), measurement.to_json())
     return measurement
 
 
@@ -224,7 +279,7 @@ def of_tasks(
     seed: int,
     folder: Path,
     progress: Progress,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Speed]:
     """Return task -> speed: measured now with that many `queries`, or if None, the last measurement on this machine."""
     names = [model.name for model in models]
     if queries is None:
@@ -240,39 +295,38 @@ def of_tasks(
     }
 
 
-def kept(task: EvaluationTask, models: Sequence[str], folder: Path) -> dict[str, Any] | None:
+def kept(task: EvaluationTask, models: Sequence[str], folder: Path) -> Speed | None:
     """Return the last measurement of a task on this machine, limited to these models; None without one."""
     path = _path(task, folder)
-    if not path.is_file() or (measurement := read_json(path)).get("version") != VERSION:
+    if not path.is_file() or (stored := read_json(path)).get("version") != VERSION:
         return None
-    rows = [row for row in measurement["models"] if row["model"] in models]
-    ratios = [row for row in measurement["ratios"] if {row["one"], row["other"]} <= {*models}]
-    return {**measurement, "models": rows, "ratios": ratios} if rows else None
+    measurement = Speed.from_json(stored)
+    rows = tuple(row for row in measurement.models if row.model in models)
+    ratios = tuple(row for row in measurement.ratios if {row.one, row.other} <= {*models})
+    return replace(measurement, models=rows, ratios=ratios) if rows else None
 
 
-def notes(speed: Mapping[str, Any]) -> list[str]:
+def notes(speed: Speed) -> list[str]:
     """Return notes on the interpretation of a speed measurement."""
-    name, load_before = speed["task"], speed["load"]["before"]
+    name, load_before = speed.task, speed.load["before"]
     sentences = []
-    if speed["queries"] < speed["wanted"]:
+    if speed.queries < speed.wanted:
+        sentences.append(f"{name}: speed of {speed.queries:,} queries, all that the task has, not of {speed.wanted:,}")
+    if load_before is not None and load_before > speed.machine.cores / 2:
         sentences.append(
-            f"{name}: speed of {speed['queries']:,} queries, all that the task has, not of {speed['wanted']:,}"
-        )
-    if load_before is not None and load_before > speed["machine"]["cores"] / 2:
-        sentences.append(
-            f"{name}: speed was measured under load ({load_before:g} on {speed['machine']['cores']} cores): latencies "
+            f"{name}: speed was measured under load ({load_before:g} on {speed.machine.cores} cores): latencies "
             "are too long, and ratios per processor second hold better than those by the wall"
         )
     sentences += [
-        f"{name}: search of {row['model']} was timed on {row['search_rows']:,} of {speed['documents']:,} documents"
-        for row in speed["models"]
-        if row["search_rows"] is not None and row["search_rows"] < speed["documents"]
+        f"{name}: search of {row.model} was timed on {row.search_rows:,} of {speed.documents:,} documents"
+        for row in speed.models
+        if row.search_rows is not None and speed.documents is not None and row.search_rows < speed.documents
     ]
     return sentences
 
 
 def _path(task: EvaluationTask, folder: Path) -> Path:
-    return folder / f"{digest([task.content, task.kind.mteb.type, timing.identity()['id']])}.json"
+    return folder / f"{digest([task.content, task.kind.mteb.type, timing.identity().id])}.json"
 
 
 def _texts(task: EvaluationTask, queries: int, seed: int) -> list[str]:
@@ -305,28 +359,28 @@ def _searches(
     return searches | {model.name: of_bm25(model, task, texts) for model in models if not model.has_vectors}
 
 
-def _row(
+def _timed(
     contestant: SpeedContestant,
     encoded: Mapping[str, Timings],
     searches: Mapping[str, SearchContestant],
     searched: Mapping[str, Timings],
-) -> Row:
+) -> TimedModel:
     search_name = contestant.name if contestant.dim is None else str(contestant.dim)
-    encoding = encoded[contestant.name].shown() if contestant.name in encoded else None
-    search = searched[search_name].shown() if search_name in searched else None
-    rates = [timing_figures["qps"] for timing_figures in (encoding, search) if timing_figures]
-    return {
-        "model": contestant.name,
-        "device": contestant.device,
-        "dtypes": list(contestant.dtypes),
-        "max_length": contestant.max_length,
-        "dim": contestant.dim,
-        "encoding": encoding,
-        "search": search,
-        "search_rows": searches[search_name].rows if search_name in searches else None,
-        "index_bytes": searches[search_name].index_bytes if search_name in searches else None,
-        "qps": round(1 / sum(1 / rate for rate in rates), 3),
-    }
+    encoding = encoded[contestant.name].figures() if contestant.name in encoded else None
+    search = searched[search_name].figures() if search_name in searched else None
+    rates = [timing_figures.qps for timing_figures in (encoding, search) if timing_figures]
+    return TimedModel(
+        model=contestant.name,
+        device=contestant.device,
+        dtypes=tuple(contestant.dtypes),
+        max_length=contestant.max_length,
+        dim=contestant.dim,
+        encoding=encoding,
+        search=search,
+        search_rows=searches[search_name].rows if search_name in searches else None,
+        index_bytes=searches[search_name].index_bytes if search_name in searches else None,
+        qps=round(1 / sum(1 / rate for rate in rates), 3),
+    )
 
 
 def _count_answered(progress: Progress, label: str, asks: Mapping[str, object], queries: int) -> Callable[[int], None]:

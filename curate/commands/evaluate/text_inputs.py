@@ -1,11 +1,12 @@
 """Actual inputs of a model: prompt, side of a Router, maximum length, and share of truncated texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from curate.commands.evaluate.tasks import Foreign
 from curate.core.config import Json
+from curate.core.figures import Record, figure
 from curate.retrieval.vectors.cache import spread
 
 LOOKED = 4096
@@ -48,25 +49,17 @@ class ModelInput:
         return [self.prompt, self.route, self.max_length, *map(list, self.named)]
 
 
-@dataclass(frozen=True)
-class SeenTexts:
+class SeenTexts(Record, schema_name="input"):
     """Inputs of one role of a task, with the measured truncation."""
 
-    role: str
-    """queries, documents, or sentences (texts without a role)."""
-    prompt: str | None
-    max_length: int | None
-    route: str | None
-    known: bool
-    texts: int
-    looked: int
-    """Number of texts that were tokenized; 0 without a maximum length."""
-    cut: float | None
-    """Share of these that are truncated, 0 to 1; None if unknown."""
-
-    def shown(self) -> dict[str, Json]:
-        """Return the fields as a dictionary."""
-        return asdict(self)
+    role: str = figure("queries, documents or sentences")
+    prompt: str | None = figure("null where nothing is put in front")
+    max_length: int | None = figure("in tokens; null without a limit, or where it is not known")
+    route: str | None = figure("side of a model of several sides")
+    known: bool = figure("false where a model cannot be looked into")
+    texts: int = figure("texts of this role")
+    looked: int = figure("texts whose tokens were counted")
+    cut: float | None = figure("share of them that is longer than the model reads", digits=1, percent=True)
 
     def with_more(self, other: "SeenTexts") -> "SeenTexts":
         """Return the record of two parts of a role's texts together.

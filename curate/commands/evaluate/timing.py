@@ -14,26 +14,37 @@ from typing import Any
 import numpy as np
 
 from curate.core.config import Json, digest
+from curate.core.figures import Record, figure
 from curate.stats.tally import Floats
 
 CPU = Path("/proc/cpuinfo")
 """File with the name of the processor, on Linux."""
 
 
-def identity() -> dict[str, Json]:
-    """Return processor, cores, GPUs and system of the machine, and their digest `id`; the host name is not included."""
+class Machine(Record):
+    """A machine on which speed was measured; the host name is not included."""
+
+    processor: str = figure("name of the processor")
+    cores: int = figure("processors that this process may use")
+    gpus: tuple[str, ...] = figure("names of the GPUs")
+    system: str = figure("operating system and architecture")
+    id: str = figure("digest of the machine; figures of two are never shown together")
+
+
+def identity() -> Machine:
+    """Return the machine."""
     import torch
 
     lines = CPU.read_text(encoding="utf-8").splitlines() if CPU.is_file() else []
     model_name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     usable: Any = getattr(os, "sched_getaffinity", None)  # processors that this process may use; Linux only
-    machine: dict[str, Json] = {
+    machine: dict[str, Any] = {
         "processor": model_name or platform.processor() or platform.machine(),
         "cores": len(usable(0)) if usable else os.cpu_count() or 1,
         "gpus": [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())],
         "system": f"{platform.system()} {platform.machine()}",
     }
-    return {**machine, "id": digest(machine)[:16]}
+    return Machine.from_json({**machine, "id": digest(machine)[:16]})
 
 
 def load() -> float | None:
@@ -65,6 +76,30 @@ def clock() -> tuple[float, float]:
     return perf_counter(), process_time()
 
 
+class Timing(Record):
+    """Speed of one callable; the time of a chunk or query is the median over repeats.
+
+    So p95 reflects slow queries instead of moments of load.
+    """
+
+    queries: int = figure("queries of a repeat")
+    qps: float = figure("queries per second in batches, median of the repeats")
+    qps_low: float = figure("of the slowest repeat")
+    qps_high: float = figure("of the fastest repeat")
+    per_cpu_second: float = figure("queries per second of the processor, in batches")
+    p50_ms: float = figure("one by one", digits=2)
+    p95_ms: float = figure("one by one", digits=2)
+    single_per_cpu_second: float = figure("the same one by one")
+
+
+class SpeedSpread(Record, schema_name="spread"):
+    """A ratio of speeds over all pairs of consecutive measurements."""
+
+    value: float = figure("median of the repeats")
+    low: float = figure("smallest median of a repeat")
+    high: float = figure("largest median of a repeat")
+
+
 @dataclass(frozen=True)
 class Timings:
     """Timings of one callable in seconds; the last axis is (wall clock, processor)."""
@@ -84,40 +119,35 @@ class Timings:
         """Return the total seconds (wall clock, processor): the sum over chunks of each chunk's median over repeats."""
         return np.asarray(np.median(self.batched, axis=0).sum(axis=0))
 
-    def shown(self) -> dict[str, float]:
-        """Return queries per second in batches, with the slowest and fastest repeat, and latencies of single queries.
-
-        The time of a chunk or query is the median over repeats, so that p95 reflects slow queries instead of moments of
-        load.
-        """
+    def figures(self) -> Timing:
+        """Return rates of batches, with the slowest and fastest repeat, and latencies of single queries."""
         rates_by_repeat, typical = self.queries / self.batched.sum(axis=1), self.queries / self.typical
         latency = 1000 * np.median(self.single[..., 0], axis=0)
-        return {
-            "queries": self.queries,
-            "qps": _rounded(typical[0]),
-            "qps_low": _rounded(rates_by_repeat[:, 0].min()),
-            "qps_high": _rounded(rates_by_repeat[:, 0].max()),
-            "per_cpu_second": _rounded(typical[1]),
-            "p50_ms": _rounded(np.median(latency)),
-            "p95_ms": _rounded(np.quantile(latency, 0.95)),
-            "single_per_cpu_second": _rounded(np.median(self.queries / self.single[..., 1].sum(axis=1))),
-        }
+        return Timing(
+            queries=self.queries,
+            qps=_rounded(typical[0]),
+            qps_low=_rounded(rates_by_repeat[:, 0].min()),
+            qps_high=_rounded(rates_by_repeat[:, 0].max()),
+            per_cpu_second=_rounded(typical[1]),
+            p50_ms=_rounded(np.median(latency)),
+            p95_ms=_rounded(np.quantile(latency, 0.95)),
+            single_per_cpu_second=_rounded(np.median(self.queries / self.single[..., 1].sum(axis=1))),
+        )
 
 
-def ratio(first: Timings, second: Timings) -> dict[str, dict[str, float]]:
+def ratio(first: Timings, second: Timings) -> dict[str, SpeedSpread]:
     """Return the speed of the first callable relative to the second in batches, for wall clock and processor.
 
-    Each chunk of each repeat is a pair of consecutive measurements. `value` is the median ratio over all pairs; `low`
-    and `high` are the smallest and largest median of a repeat.
+    Each chunk of each repeat is a pair of consecutive measurements.
     """
     pairs = second.batched / first.batched
     repeats = np.median(pairs, axis=1)
     return {
-        name: {
-            "value": _rounded(np.median(pairs[..., clock_index])),
-            "low": _rounded(repeats[:, clock_index].min()),
-            "high": _rounded(repeats[:, clock_index].max()),
-        }
+        name: SpeedSpread(
+            _rounded(np.median(pairs[..., clock_index])),
+            _rounded(repeats[:, clock_index].min()),
+            _rounded(repeats[:, clock_index].max()),
+        )
         for clock_index, name in enumerate(("wall", "cpu"))
     }
 

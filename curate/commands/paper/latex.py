@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from curate.core.figures import decimal
 from curate.system import resources
 from curate.view.text import width
 
@@ -35,9 +36,7 @@ class Cell:
         if self.value is None:
             return None
         center, low, high = (
-            None
-            if number is None
-            else f"{round(self.factor * number, self.digits) + 0.0:,.{self.digits}f}"  # + 0.0: no "-0.0"
+            None if number is None else decimal(self.factor * number, self.digits)
             for number in (self.value, self.low, self.high)
         )
         return str(center) if low is None or high is None else f"{center} [{low}, {high}]"

@@ -17,7 +17,6 @@ from curate.pipeline.facts import PLACE
 from curate.review import relevance_desks
 from curate.runs import card_facts
 from curate.runs.checks import CHECKS
-from curate.runs.leaks import digests
 from curate.runs.runner import Run
 from curate.tables.exporters.task_metadata import licence_problem, missing
 from curate.tables.kinds.benchmark_kind import COLUMNS
@@ -181,14 +180,14 @@ def kin(evidence: ReadyEvidence) -> ReadyPoint:
 
 def leaks(evidence: ReadyEvidence) -> ReadyPoint:
     """Return the point on leaks: ok if the current test set was compared with a training set and no leak was found."""
-    compared = CHECKS["leaks"].written(evidence.run.folder)
-    if compared is None:
+    compared = CHECKS["leaks"].result(evidence.context)
+    if compared.state in ("absent", "needless"):
         finding = "no training set was compared with this one"
         return ReadyPoint("leaks", "not measured", finding, evidence.command("leaks"))
-    if compared.get("test") != digests(evidence.run.folder) or "leaking_queries" not in compared:
+    if compared.state == "older":
         finding = "queries, documents or labels are other ones than when a training set was compared with them"
         return ReadyPoint("leaks", "not measured", finding, evidence.command("leaks"))
-    if n_leaks := compared["leaking_queries"] + compared["leaking_pairs"]:
+    if n_leaks := compared.figures["leaking_queries"] + compared.figures["leaking_pairs"]:
         return ReadyPoint("leaks", "not ok", f"{n_leaks:,} leaks into a training set", evidence.command("train_set"))
     return ReadyPoint("leaks", "ok", "no leak was found")
 

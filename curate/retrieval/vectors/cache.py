@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -15,8 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from curate.core.config import Json, digest, text_digest
+from curate.core.config import digest, text_digest
 from curate.core.errors import RunFailed
+from curate.core.figures import Record, figure
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Encoder, Progress, Vectors, quiet
 from curate.core.records import Role
@@ -28,18 +28,12 @@ TEXTS, LEAST = 64, 0.999
 """Precision check: number of texts compared, and minimum cosine of each vector with that in float32."""
 
 
-@dataclass(frozen=True)
-class PrecisionCheck:
+class PrecisionCheck(Record):
     """Result of comparing vectors in another precision with those in float32: cosines of the same texts."""
 
-    texts: int
-    lowest: float
-    """Lowest cosine of a text."""
-    mean: float
-
-    def shown(self) -> dict[str, Json]:
-        """Return the result for JSON."""
-        return asdict(self)
+    texts: int = figure("compared with a float32 copy")
+    lowest: float = figure("cosine of the text that differs most", digits=5)
+    mean: float = figure("mean cosine", digits=5)
 
 
 def nearness(subject: str, remedy: str, vectors: Sequence[Vectors], exact: Sequence[Vectors]) -> PrecisionCheck:
@@ -233,7 +227,7 @@ class CachedEncoder:
             remedy = f"set encoders.{self.name}.dtype to float32, or to bfloat16 where float16 overflows"
             precision_check = nearness(subject, remedy, [self._new(sample, role)], [rows])
         mark.parent.mkdir(parents=True, exist_ok=True)
-        write_json(mark, precision_check.shown())
+        write_json(mark, precision_check.to_json())
 
     def _filled(self, keys: Keys, texts: Texts, role: Role, read: Callable[[], Vectors]) -> Vectors:
         for _ in range(TRIES):

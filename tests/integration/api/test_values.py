@@ -8,7 +8,10 @@ import polars as pl
 import pytest
 
 import curate
+from curate.commands.evaluate.command import EvaluateCommand
+from curate.commands.evaluate.figures import EvaluationFigures, ModelScore, ScoredModel, TaskFigures
 from tests.support.auditing import OPTIONS, figures, labelled
+from tests.support.records import partly
 from tests.support.runs import ran
 
 WIDE = {
@@ -147,28 +150,20 @@ def test_an_audit_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_models_are_scored_as_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("curate.commands.evaluate.evaluation.evaluate", _scores)
+    monkeypatch.setattr("curate.commands.evaluate.command.evaluate", _scores)
     found = curate.evaluate(tmp_path, ["m"])
     assert found.frame.rows() == [("task", "m", "ndcg_at_10", 0.5, False)]
     assert found.folder == tmp_path
     assert "<td" in found._repr_html_()
 
 
-def _scores(order: Any, _tell: object, _progress: object) -> dict[str, Any]:
+def _scores(command: EvaluateCommand) -> EvaluationFigures:
     """Stand for mteb, which takes half a minute; its figures are tried in tests/integration/commands/evaluate."""
-    scores = [{"model": name, "main": 0.5, "lead": 0.5, "best": True, "queries_a_second": 1.0} for name in order.models]
-    return {
-        "models": [{"model": name, "circular": False} for name in order.models],
-        "tasks": [
-            {
-                "name": "task",
-                "measure": "ndcg_at_10",
-                "shown": "nDCG@10",
-                "scores": scores,
-                "floors": [],
-                "lead": "stock",
-            }
-        ],
-        "notes": [],
-        "folder": str(order.folder),
-    }
+    scores = tuple(
+        partly(ModelScore, model=name, main=0.5, lead=0.5, best=True, queries_a_second=1.0) for name in command.models
+    )
+    task = partly(
+        TaskFigures, name="task", measure="ndcg_at_10", shown="nDCG@10", scores=scores, floors=(), lead="stock"
+    )
+    models = tuple(partly(ScoredModel, model=name, circular=False) for name in command.models)
+    return partly(EvaluationFigures, models=models, tasks=(task,), notes=(), folder=str(command.folder))

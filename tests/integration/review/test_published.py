@@ -303,10 +303,11 @@ def test_commands_speak_of_both(changed: Path) -> None:
 def test_what_the_labels_miss_is_said_of_the_published_ones(changed: Path) -> None:
     from curate.commands.evaluate.page import _missed as lines
     from curate.commands.evaluate.provenance import missed
+    from curate.view.record_words import RecordWords
 
     found: Any = missed(changed / "runs" / "tiny")
-    assert found["published"]["recall"]["value"] >= found["samples"][0]["recall"]["value"]
-    text = "\n".join(lines(found))
+    assert found.published.recall.value >= found.samples[0].recall.value
+    text = "\n".join(lines(found, RecordWords("evaluate/evaluate")))
     assert "By the sample `expert`, of the panel's labels:" in text
     assert "Of the published labels, by `expert`:" in text
 

@@ -1,5 +1,6 @@
 """Records: their JSON, their JSON Schema, their tables, and what no record may do."""
 
+import json
 from typing import Literal
 
 import pytest
@@ -99,3 +100,25 @@ def test_a_table_has_the_bounds_of_an_estimate_as_columns() -> None:
     table = BASKET.frame("fruits")
     assert table.columns == ["kind", "price", "share", "share_low", "share_high", "seeds", "ripe"]
     assert table.row(0) == ("pear", None, 0.5, 0.25, 0.75, 0, False)
+
+
+def test_a_record_is_read_back_from_its_json_and_an_older_one_has_defaults() -> None:
+    assert Basket.from_json(json.loads(json.dumps(BASKET.to_json()))) == BASKET
+    older = {name: content for name, content in PEAR.to_json().items() if name not in ("seeds", "ripe")}
+    assert Fruit.from_json(older) == PEAR
+
+
+class Harvest(Record):
+    """What was picked."""
+
+    crates: float | None = figure("whole crates", optional=True)
+    days: int = figure("days of work")
+
+
+def test_an_optional_figure_is_left_out_where_it_is_none() -> None:
+    assert Harvest(3, crates=None).to_json() == {"days": 3}
+    assert Harvest(3, crates=2.5).to_json() == {"crates": 2.5, "days": 3}
+    assert Harvest.from_json({"days": 3}) == Harvest(3, crates=None)
+    definition = schema(Harvest)["$defs"]["harvest"]
+    assert definition["required"] == ["days"]
+    assert definition["properties"]["crates"] == {"type": "number", "description": "whole crates"}

@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 
 from curate import load_task
 from curate.commands.evaluate import tasks
-from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
+from curate.commands.evaluate.command import EvaluateCommand, evaluate
 from curate.commands.evaluate.floors import floors, random_vectors
 from curate.commands.evaluate.mteb_models import EvaluatedModel
 from curate.commands.evaluate.scoring import scored
@@ -164,20 +164,22 @@ def test_levels_against_what_belongs_to_another_are_a_control_near_nothing(tmp_p
 def test_models_not_above_the_best_shortcut_are_named(tmp_path: Path) -> None:
     for name, make in MAKERS.items():
         make(tmp_path / "export" / name)
-    found = evaluate(EvaluationOptions(tmp_path / "export", ["use"], baselines=False, out=tmp_path / "out"))
-    by_kind = {task["kind"]: task for task in found["tasks"]}
+    found: Any = evaluate(
+        EvaluateCommand(folder=tmp_path / "export", models=["use"], baselines=False, out=tmp_path / "out")
+    )
+    by_kind = {task.kind: task for task in found.tasks}
     pairs = by_kind["PairClassification"]
-    assert (pairs["queries"], pairs["rows"], pairs["unit"]) == (24, 48, "sources")
-    assert pairs["scores"][0]["beside"]["paired accuracy"]["value"] <= 1
-    assert not pairs["exchanged"]
-    assert by_kind["Classification"]["exchanged"]
-    assert pairs["against_floors"]["models"][0]["above"] is False
-    assert any(f"use not above the shortcut `{pairs['against_floors']['best']}`" in note for note in found["notes"])
+    assert (pairs.queries, pairs.rows, pairs.unit) == (24, 48, "sources")
+    assert pairs.scores[0].beside["paired accuracy"].value <= 1
+    assert not pairs.exchanged
+    assert by_kind["Classification"].exchanged
+    assert pairs.against_floors.models[0].above is False
+    assert any(f"use not above the shortcut `{pairs.against_floors.best}`" in note for note in found.notes)
     levels = by_kind["STS"]
-    assert {"rho within source", "strict order"} < levels["scores"][0]["beside"].keys()
-    clusters = by_kind["Clustering"]["scores"][0]
-    assert clusters["stock"]["low"] <= clusters["stock"]["value"] <= clusters["stock"]["high"]
-    assert clusters["beside"]["AMI"]["value"] == pytest.approx(clusters["metrics"]["ami"], abs=1e-5)
+    assert {"rho within source", "strict order"} < levels.scores[0].beside.keys()
+    clusters = by_kind["Clustering"].scores[0]
+    assert clusters.stock.low <= clusters.stock.value <= clusters.stock.high
+    assert clusters.beside["AMI"].value == pytest.approx(clusters.metrics["ami"], abs=1e-5)
     page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "| overlap (shortcut) |" in page
     assert "| random encoder (floor) |" in page

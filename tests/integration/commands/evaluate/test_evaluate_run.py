@@ -113,5 +113,5 @@ def test_a_part_is_known_by_every_name_of_its_model() -> None:
 
 def test_an_export_by_itself_knows_of_nothing_missed(tmp_path: Path) -> None:
     assert provenance.run_of(tmp_path) is None
-    assert provenance.missed(None) == {}
+    assert provenance.missed(None).to_json() == {}
     assert provenance.definitions(None) == {}

@@ -12,7 +12,7 @@ import pytest
 
 from curate.commands.evaluate import loading as precision
 from curate.commands.evaluate import scoring, tasks
-from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
+from curate.commands.evaluate.command import EvaluateCommand, evaluate
 from curate.commands.evaluate.loading import BatchSizes, largest
 from curate.commands.evaluate.mteb_models import named
 from curate.commands.evaluate.scoring import ScoredRound, scored
@@ -61,9 +61,9 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     return found
 
 
-def asked(folder: Path, model: Path | str, **changes: Any) -> EvaluationOptions:
+def asked(folder: Path, model: Path | str, **changes: Any) -> EvaluateCommand:
     given: dict[str, Any] = {"models": [str(model)], "baselines": False, "floors": False, "device": "cpu"}
-    return EvaluationOptions(folder, **{**given, "out": home() / "evaluation", **changes})
+    return EvaluateCommand(folder=folder, **{**given, "out": home() / "evaluation", **changes})
 
 
 @cache
@@ -174,15 +174,15 @@ def test_vectors_of_other_precision_or_prompt_are_not_mixed_up(folder: Path, tin
 def test_prompt_length_and_cut_texts_stand_in_the_figures_and_on_the_page(folder: Path, tiny: Path) -> None:
     from transformers import AutoTokenizer
 
-    score = evaluate(asked(folder / "retrieval", tiny))["tasks"][0]["scores"][0]
-    seen = {each["role"]: each for each in score["inputs"]}
+    score: Any = evaluate(asked(folder / "retrieval", tiny)).tasks[0].scores[0]
+    seen = {each.role: each for each in score.inputs}
     assert set(seen) == {"queries", "documents"}
-    assert [seen[role]["prompt"] for role in ("queries", "documents")] == ["q: ", "d: "]
+    assert [seen[role].prompt for role in ("queries", "documents")] == ["q: ", "d: "]
     texts = tasks.in_folder(folder / "retrieval")[0].data["queries"]["text"]
     pieces = AutoTokenizer.from_pretrained(str(tiny))([f"q: {text}" for text in texts])["input_ids"]
-    assert seen["queries"]["cut"] == pytest.approx(np.mean([len(each) > 8 for each in pieces]), abs=1e-6)
-    assert seen["queries"]["cut"] > 0
-    assert (seen["queries"]["max_length"], seen["queries"]["looked"], seen["queries"]["texts"]) == (8, 10, 10)
+    assert seen["queries"].cut == pytest.approx(np.mean([len(each) > 8 for each in pieces]), abs=1e-6)
+    assert seen["queries"].cut > 0
+    assert (seen["queries"].max_length, seen["queries"].looked, seen["queries"].texts) == (8, 10, 10)
     page = (home() / "evaluation" / "README.md").read_text(encoding="utf-8")
     assert "| tiny | 10 queries | `q: ` | 8 |" in page
 
@@ -357,9 +357,9 @@ def test_a_precision_is_chosen_by_what_every_gpu_has(monkeypatch: pytest.MonkeyP
 def test_a_precision_is_compared_with_float32_before_anything_is_scored(
     folder: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = evaluate(asked(folder / "retrieval", tiny, dtype="bfloat16"))["tasks"][0]["scores"][0]["precision_check"]
-    assert checked["texts"] == 42
-    assert 0.999 <= checked["lowest"] <= checked["mean"] < 1
+    checked: Any = evaluate(asked(folder / "retrieval", tiny, dtype="bfloat16")).tasks[0].scores[0].precision_check
+    assert checked.texts == 42
+    assert 0.999 <= checked.lowest <= checked.mean < 1
     page = (home() / "evaluation" / "README.md").read_text(encoding="utf-8")
     assert "| tiny | bfloat16 | 42 | 0.99" in page
     monkeypatch.setattr("curate.retrieval.vectors.cache.LEAST", 1.1)
@@ -394,10 +394,10 @@ def test_a_router_is_scored_as_stock_does_and_says_where_sentences_go(folder: Pa
     model = routed(tmp_path / "router")
     found = scores(folder / "retrieval", model)
     assert mains(found)[0]["router"] == pytest.approx(stock(folder / "retrieval", model)["ndcg_at_10"], abs=1e-6)
-    seen = {each["role"]: each for each in found.by_task[0][0].inputs}
-    assert {role: each["route"] for role, each in seen.items()} == {"queries": "query", "documents": "document"}
-    assert (seen["queries"]["max_length"], seen["queries"]["cut"]) == (None, 0.0), "a table reads whole texts"
-    assert seen["documents"]["max_length"] == 64
+    seen = {each.role: each for each in found.by_task[0][0].inputs}
+    assert {role: each.route for role, each in seen.items()} == {"queries": "query", "documents": "document"}
+    assert (seen["queries"].max_length, seen["queries"].cut) == (None, 0.0), "a table reads whole texts"
+    assert seen["documents"].max_length == 64
     place = sentences(tmp_path / "sts")
     pairs = scores(place, model)
     assert mains(pairs)[0]["router"] == pytest.approx(stock(place, model)["cosine_pearson"], abs=1e-6)

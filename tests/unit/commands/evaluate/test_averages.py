@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from curate.commands.evaluate import averages
-from curate.commands.evaluate.averages import REPLICATES, TaskGroup, TaskScores
+from curate.commands.evaluate.averages import REPLICATES, LackingModel, TaskGroup, TaskScores
 from curate.core.errors import ConfigError
 from curate.stats import significance
 from curate.stats.significance import detectable, means, needed
+from tests.support.defined import defined
 
 LEGACY, NEW = TaskGroup("legacy", ["l1", "l2"]), TaskGroup("new", ["n1", "n2", "n3"])
 
@@ -34,29 +35,29 @@ def published() -> dict[str, TaskScores]:
 def test_the_published_correlation_and_its_p_come_out_of_averages() -> None:
     """Two legacy tasks against three new ones, 14 models: .354, p .215, which is that of the t distribution."""
     [found] = averages.of_orders([LEGACY, NEW], published(), seed=7)
-    rho: Any = found["spearman"]
-    assert (found["models"], round(rho["value"], 3), round(rho["p_t"], 3)) == (14, 0.354, 0.215)
-    assert rho["p"] == pytest.approx(0.215, abs=0.02)
-    assert rho["p_by"].startswith("permutation")
-    assert rho["low"] < 0, "fourteen models prove no likeness"
-    assert rho["high"] > 0.5, "and no difference either"
+    rho: Any = found.spearman
+    assert (found.models, round(rho.value, 3), round(rho.p_t, 3)) == (14, 0.354, 0.215)
+    assert rho.p == pytest.approx(0.215, abs=0.02)
+    assert rho.p_by.startswith("permutation")
+    assert rho.low < 0, "fourteen models prove no likeness"
+    assert rho.high > 0.5, "and no difference either"
 
 
 def test_eight_models_have_an_exact_p_and_seven_none() -> None:
     scores = [place / 10 for place in range(8)]
     [found] = averages.of_orders([LEGACY, NEW], table(scores, scores), seed=1)
-    exact: Any = found["spearman"]
-    assert (exact["p"], exact["p_by"]) == (round(2 / 40_320, 6), "exact, all 40,320 orders")
+    exact = defined(found.spearman)
+    assert (exact.p, exact.p_by) == (round(2 / 40_320, 6), "exact, all 40,320 orders")
     [few] = averages.of_orders([LEGACY, NEW], table(scores[:7], scores[:7]), seed=1)
-    assert (few["spearman"], few["models"]) == (None, 7)
+    assert (few.spearman, few.models) == (None, 7)
 
 
 def test_a_missing_score_is_no_0_and_leaves_the_model_out() -> None:
     scores = table([0.5] * 3, [0.5] * 3)
     del scores["l2"].points["m1"]
-    found: Any = averages.of_group(LEGACY, scores, None)
-    assert [each["model"] for each in found["models"]] == ["m0", "m2"]
-    assert found["missing"] == [{"model": "m1", "tasks": ["l2"]}]
+    found = averages.of_group(LEGACY, scores, None)
+    assert [each.model for each in found.models] == ["m0", "m2"]
+    assert found.missing == (LackingModel("m1", ("l2",)),)
 
 
 def test_only_models_with_queries_are_tested_and_holm_counts_the_pairs_asked_for() -> None:
@@ -66,13 +67,13 @@ def test_only_models_with_queries_are_tested_and_holm_counts_the_pairs_asked_for
         for place in range(3):
             center = scores[task].points[f"m{place}"]
             scores[task].drawn[f"m{place}"] = center + random.normal(0, 0.02, REPLICATES)
-    found: Any = averages.of_group(LEGACY, scores, None)
-    assert {name for pair in found["pairs"] for name in (pair["one"], pair["other"])} == {"m0", "m1", "m2"}
-    against: Any = averages.of_group(LEGACY, scores, "m2")
-    assert len(against["pairs"]) == 2
-    every = {frozenset((pair["one"], pair["other"])): pair["adjusted"] for pair in found["pairs"]}
-    assert all(pair["adjusted"] <= every[frozenset((pair["one"], pair["other"]))] for pair in against["pairs"])
-    assert found["detectable"]["median"] == pytest.approx(2.8 * 0.02, rel=0.1)
+    found = averages.of_group(LEGACY, scores, None)
+    assert {name for pair in found.pairs for name in (pair.one, pair.other)} == {"m0", "m1", "m2"}
+    against = averages.of_group(LEGACY, scores, "m2")
+    assert len(against.pairs) == 2
+    every = {frozenset((pair.one, pair.other)): pair.adjusted for pair in found.pairs}
+    assert all(pair.adjusted <= every[frozenset((pair.one, pair.other))] for pair in against.pairs)
+    assert defined(found.detectable).median == pytest.approx(2.8 * 0.02, rel=0.1)
 
 
 @pytest.mark.parametrize(("spread", "points"), [(0.12, 1.2), (0.20, 2.1), (0.29, 3.0)])

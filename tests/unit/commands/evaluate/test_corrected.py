@@ -21,6 +21,7 @@ from curate.review import Design, Desk, Sample
 from curate.review.sample import Stratum
 from curate.system.files import frame, write_table
 from curate.tables.kinds import kind
+from curate.view.record_words import RecordWords
 from tests.support.assessed import Assessed
 
 
@@ -74,20 +75,20 @@ def real(shared_data: Path) -> tuple[Board, ScoreReview]:
 
 def test_levels_and_differences_of_real_systems(real: tuple[Board, ScoreReview]) -> None:
     found: Any = corrected.levels(real[0], [real[1]])
-    shown = {each["model"]: each["precision_at_10"] for each in found["models"]}
-    assert {name: (round(each["value"], 4), round(each["half"], 4)) for name, each in shown.items()} == {
+    shown = {each.model: each.precision_at_10 for each in found.models}
+    assert {name: (round(each.value, 4), round(each.half, 4)) for name, each in shown.items()} == {
         "Olz": (0.6129, 0.1336),
         "NIST": (0.4381, 0.1235),
         "id": (0.2190, 0.0911),
         "down": (0.0434, 0.0637),
     }
-    pairs = [each for each in found["pairs_of_models"] if each["measure"] == "scaled_dcg_at_10"]
-    first = next(each for each in pairs if {each["one"], each["other"]} == {"Olz", "NIST"})
-    assert (first["one"], round(first["value"], 4), round(first["half"], 4)) == ("Olz", 0.2045, 0.1254)
+    pairs = [each for each in found.pairs_of_models if each.measure == "scaled_dcg_at_10"]
+    first = next(each for each in pairs if {each.one, each.other} == {"Olz", "NIST"})
+    assert (first.one, round(first.value, 4), round(first.half, 4)) == ("Olz", 0.2045, 0.1254)
     assert len(pairs) == 6
-    assert all(each["adjusted"] >= each["p"] for each in pairs)
-    assert max(pairs, key=lambda each: each["p"])["adjusted"] < 1
-    assert (found["read"], found["pairs"]) == (72, 210)
+    assert all(each.adjusted >= each.p for each in pairs)
+    assert max(pairs, key=lambda each: each.p).adjusted < 1
+    assert (found.read, found.pairs) == (72, 210)
     few = list(corrected.warnings("t", found))
     assert few == ["t: fewer than 5 answers of 2 of 3 votes: the intervals of corrected scores are too narrow"]
 
@@ -99,23 +100,24 @@ def test_a_difference_of_which_every_pair_was_read_is_exact_and_has_no_p(
     ids = slice_.table.select("query_id", "doc_id").cast(pl.String).iter_rows()
     truth = dict(zip(ids, slice_.relevant.tolist(), strict=True))
     found: Any = corrected.levels(real[0], [review(partly.strata, {pair: truth[pair] for pair in partly.strata})])
-    assert {(each["half"], each["p"], each["adjusted"]) for each in found["pairs_of_models"]} == {(0.0, None, None)}
-    page = "".join(page_sections.levels({"verdicts": True, "levels": found, "undecided": 0, "queries": 8}))
+    assert {(each.half, each.p, each.adjusted) for each in found.pairs_of_models} == {(0.0, None, None)}
+    task: Any = SimpleNamespace(verdicts=True, levels=found, undecided=0, queries=8)
+    page = "".join(page_sections.levels(task, RecordWords("evaluate/evaluate")))
     assert "| Olz | NIST | 18.75 ± 0.00 |" in page
-    assert page.count("| read whole |") == len(found["pairs_of_models"])
+    assert page.count("| read whole |") == len(found.pairs_of_models)
     assert "0.0000" not in page
     some: Any = corrected.levels(real[0], [partly])
-    assert all(each["p"] is not None for each in some["pairs_of_models"])
+    assert all(each.p is not None for each in some.pairs_of_models)
 
 
 def test_a_model_with_a_document_outside_the_frame_gets_no_score(real: tuple[Board, ScoreReview]) -> None:
     one = real[0].scored[0]
     strange = replace(one, model="new", top=[["nowhere", *top[1:]] for top in one.top])
     found: Any = corrected.levels(board(strange, *real[0].scored), [real[1]])
-    by_name = {each["model"]: each for each in found["models"]}
-    assert (by_name["new"]["precision_at_10"], by_name["new"]["outside"]) == (None, 0.1)
-    assert by_name["Olz"]["precision_at_10"] is not None
-    assert not any("new" in (each["one"], each["other"]) for each in found["pairs_of_models"])
+    by_name = {each.model: each for each in found.models}
+    assert (by_name["new"].precision_at_10, by_name["new"].outside) == (None, 0.1)
+    assert by_name["Olz"].precision_at_10 is not None
+    assert not any("new" in (each.one, each.other) for each in found.pairs_of_models)
     assert any("no corrected score of new (10.0 %)" in each for each in corrected.warnings("t", found))
 
 
@@ -132,10 +134,10 @@ def test_answers_that_depend_on_relevance_bias_a_score_and_are_warned_of() -> No
         answers = {pairs[at]: int(truth[at]) for at in kept}
         made = review(dict.fromkeys(pairs, "1 of 3 votes"), answers, drawn=300 - len(kept))
         found: Any = corrected.levels(board(scored("m", top)), [made])
-        (model,) = found["models"]
-        score, (low, high) = model["precision_at_10"], model["unanswered"]
-        held += abs(score["value"] - truth.mean()) <= score["half"]
-        within += score["value"] + low - score["half"] <= truth.mean() <= score["value"] + high + score["half"]
+        (model,) = found.models
+        score, (low, high) = model.precision_at_10, model.unanswered
+        held += abs(score.value - truth.mean()) <= score.half
+        within += score.value + low - score.half <= truth.mean() <= score.value + high + score.half
         assert any("are not answered: if that depends on relevance" in each for each in corrected.warnings("t", found))
     assert held < 20, "the interval alone is wrong"
     assert within >= 190, "with what the missing answers could change it is not"
@@ -146,7 +148,7 @@ def test_of_several_reviews_the_one_with_most_models_counts_and_an_unread_stratu
     narrow = review({("q", "x"): "s", ("q", "y"): "s"}, {("q", "x"): 1, ("q", "y"): 0})
     wide = review({("q", "x"): "s", ("q", "y"): "s", ("q", "z"): "s"}, {("q", "z"): 1})
     found: Any = corrected.levels(board(*models), [narrow, wide])
-    assert (found["read"], found["pairs"]) == (1, 3)
+    assert (found.read, found.pairs) == (1, 3)
     unread = review({("q", "x"): "s", ("q", "y"): "other"}, {("q", "x"): 1})
     assert corrected.levels(board(*models), [unread]) is None
     assert list(corrected.unread([unread, wide])) == [
@@ -190,7 +192,7 @@ def test_readings_that_reverse_the_models_have_a_tau_of_minus_one() -> None:
         for model, given in values.items()
     ]
     rows: Any = figures.orders(board(*models, readings=(*names, "optimistic")))
-    assert [(each["one"], each["other"], each["tau_b"], each["tau_ap"]) for each in rows] == [
+    assert [(each.one, each.other, each.tau_b, each.tau_ap) for each in rows] == [
         ("stock", "condensed", -1, -1),
         ("stock", "median", 1, 1),
         ("condensed", "median", -1, -1),

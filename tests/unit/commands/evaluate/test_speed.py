@@ -1,6 +1,7 @@
 """Timing in turn: the order, what is counted, what a noisy moment may do; machines are not mixed; the page."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,9 +15,22 @@ from curate.commands.evaluate import page_sections
 from curate.commands.evaluate import speed as contestants
 from curate.commands.evaluate import speed as passes
 from curate.commands.evaluate import timing as machine
-from curate.commands.evaluate.speed import QueryBatch, of_vectors
-from curate.commands.evaluate.timing import BATCH, REPEATS, WARM_UPS, Clock, Timings, in_turn, ratio
+from curate.commands.evaluate.speed import QueryBatch, Speed, TimedModel, of_vectors
+from curate.commands.evaluate.timing import (
+    BATCH,
+    REPEATS,
+    WARM_UPS,
+    Clock,
+    Machine,
+    SpeedSpread,
+    Timings,
+    in_turn,
+    ratio,
+)
 from curate.view import charts
+from curate.view.record_words import RecordWords
+
+SAY = RecordWords("evaluate/evaluate")
 
 
 class World:
@@ -45,7 +59,7 @@ def test_models_are_asked_in_turn_and_warm_ups_are_not_timed() -> None:
     assert batches[:4] == ["a", "b", "b", "a"], "the one that begins changes from chunk to chunk"
     assert [size for _, size in world.asked[warm : warm + 3]] == [BATCH, BATCH, 1], "one right after another"
     assert len(batches) == 2 * 2 * REPEATS
-    assert found["a"].shown() == {
+    assert found["a"].figures().to_json() == {
         "queries": 100,
         "qps": 1,
         "qps_low": 1,
@@ -55,7 +69,7 @@ def test_models_are_asked_in_turn_and_warm_ups_are_not_timed() -> None:
         "p95_ms": 1000,
         "single_per_cpu_second": 2,
     }
-    assert ratio(found["a"], found["b"])["wall"] == {"value": 4, "low": 4, "high": 4}
+    assert ratio(found["a"], found["b"])["wall"] == SpeedSpread(4, 4, 4)
 
 
 def test_the_ratio_holds_on_a_machine_whose_speed_changes() -> None:
@@ -63,20 +77,20 @@ def test_the_ratio_holds_on_a_machine_whose_speed_changes() -> None:
     tides = (1 + 0.8 * np.sin(at / 40) for at in count())
     world = World(tides)
     found = in_turn({"a": world.ask("a", 1), "b": world.ask("b", 3)}, 640, timed=world.clock)
-    assert ratio(found["a"], found["b"])["wall"]["value"] == pytest.approx(3, rel=0.1)
+    assert ratio(found["a"], found["b"])["wall"].value == pytest.approx(3, rel=0.1)
     spike = found["a"].batched.copy()
     spike[2, :, 0] *= 50
     spoilt = Timings(spike, found["a"].single)
-    assert ratio(spoilt, found["b"])["wall"]["value"] == pytest.approx(3, rel=0.1)
-    assert spoilt.shown()["qps_low"] < found["a"].shown()["qps_low"]
+    assert ratio(spoilt, found["b"])["wall"].value == pytest.approx(3, rel=0.1)
+    assert spoilt.figures().qps_low < found["a"].figures().qps_low
 
 
 def test_p95_is_of_slow_queries() -> None:
     single = np.ones((REPEATS, 100, 2))
     single[:, :10] = 9
     single[0] = 700  # one busy repeat
-    shown = Timings(np.ones((REPEATS, 2, 2)), single).shown()
-    assert (shown["p50_ms"], shown["p95_ms"]) == (1000, 9000)
+    shown = Timings(np.ones((REPEATS, 2, 2)), single).figures()
+    assert (shown.p50_ms, shown.p95_ms) == (1000, 9000)
 
 
 def test_progress_ends_with_all_queries_of_all_models() -> None:
@@ -105,53 +119,52 @@ def test_mteb_reads_a_batch_like_a_loader() -> None:
 def test_a_machine_is_told_by_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     before = machine.identity()
     assert machine.identity() == before
-    assert before["processor"]
+    assert before.processor
     (tmp_path / "cpuinfo").write_text("model name\t: Other 9000\n", encoding="utf-8")
     monkeypatch.setattr(machine, "CPU", tmp_path / "cpuinfo")
-    assert machine.identity()["processor"] == "Other 9000"
-    assert machine.identity()["id"] != before["id"]
+    assert machine.identity().processor == "Other 9000"
+    assert machine.identity().id != before.id
     monkeypatch.delattr("os.getloadavg")
     assert machine.load() is None
 
 
-def speed(**changes: Any) -> dict[str, Any]:
-    timing = Timings(np.full((REPEATS, 1, 2), 0.5), np.full((REPEATS, 64, 2), 0.01)).shown()
-    row = {"device": "cpu", "dtypes": ["float32"], "max_length": 256, "dim": 384, "search": timing, "search_rows": 9}
-    row |= {"index_bytes": 15_360, "encoding": timing, "qps": 64.0}
-    bm25 = {**row, "model": "bm25", "encoding": None, "dtypes": [], "dim": None, "qps": 128.0}
-    made = {"processor": "EPYC", "cores": 2, "gpus": [], "id": "m"}
-    found = {
-        "task": "small",
-        "measured": "2026-11-23",
-        "machine": made,
-        "threads": {"torch": 2},
-        "load": {"before": 0.1, "after": None},
-        "queries": 64,
-        "wanted": 64,
-        "characters": {"median": 9, "p95": 20},
-        "batch": 64,
-        "warm_ups": 3,
-        "repeats": 5,
-        "searched": 64,
-        "documents": 9,
-        "models": [{**row, "model": "minilm"}, bm25],
-        "ratios": [],
-    }
-    return {**found, **changes}
+def speed(**changes: Any) -> Speed:
+    timing = Timings(np.full((REPEATS, 1, 2), 0.5), np.full((REPEATS, 64, 2), 0.01)).figures()
+    row = TimedModel("minilm", "cpu", ("float32",), 256, 384, timing, timing, 9, 15_360, 64.0)
+    bm25 = replace(row, model="bm25", encoding=None, dtypes=(), dim=None, qps=128.0)
+    found = Speed(
+        version=1,
+        task="small",
+        measured="2026-11-23",
+        machine=Machine("EPYC", 2, (), "Linux x86_64", "m"),
+        threads={"torch": 2},
+        load={"before": 0.1, "after": None},
+        queries=64,
+        wanted=64,
+        characters={"median": 9, "p95": 20},
+        batch=64,
+        warm_ups=3,
+        repeats=5,
+        searched=64,
+        documents=9,
+        models=(row, bm25),
+        ratios=(),
+    )
+    return replace(found, **changes)
 
 
 def test_the_table_is_ordered_by_speed() -> None:
-    rows = page_sections.speed_overview(speed())
+    rows = page_sections.speed_overview(speed(), SAY)
     assert [row["model"] for row in rows] == ["bm25", "minilm"]
     assert (rows[0]["encoding p50, ms"], rows[0]["search p50, ms"], rows[1]["encoding p50, ms"]) == (
-        None,
+        "-",
         "10.00",
         "10.00",
     )
-    text = "\n".join(page_sections.speed_section(speed(), "small-speed.svg"))
+    text = "\n".join(page_sections.speed_section(speed(), "small-speed.svg", SAY))
     for said in ("EPYC, 2 cores", "load average 0.1 before and not known after", "another machine", "small-speed.svg"):
         assert said in text
-    assert list(page_sections.speed_section(None, None)) == []
+    assert list(page_sections.speed_section(None, None, SAY)) == []
 
 
 def test_what_is_said_of_few_queries_of_load_and_of_parts() -> None:
@@ -164,10 +177,10 @@ def test_what_is_said_of_few_queries_of_load_and_of_parts() -> None:
 
 
 def test_quality_is_drawn_against_the_logarithm_of_speed() -> None:
-    assert page_sections.speed_chart("small", None, [("minilm", 0.5)], "nDCG@10") is None
-    chart = page_sections.speed_chart("small", speed(), [("minilm", 0.5), ("bm25", 0.4)], "nDCG@10")
+    assert page_sections.speed_chart("small", None, [("minilm", 0.5)], "nDCG@10", SAY) is None
+    chart = page_sections.speed_chart("small", speed(), [("minilm", 0.5), ("bm25", 0.4)], "nDCG@10", SAY)
     assert chart is not None
-    assert page_sections.AXIS in chart
+    assert SAY("speed_axis") in chart
     wide = charts.scatter("t", [("a", 1, 0.1), ("b", 10, 0.2), ("c", 1000, 0.3)], "x", "y", logarithmic=True)
     places = [float(part.split("%")[0]) for part in wide.split('cx="')[1:]]
     assert places[1] - places[0] == pytest.approx((places[2] - places[1]) / 2, abs=0.2), "a decade, then two"
