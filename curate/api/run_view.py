@@ -155,7 +155,7 @@ class RunView:
         `state` is done, partial, stale, missing or unchecked. `seconds` are wall-clock time. `cost` is in `currency`,
         null if a price is unknown. `judged` is the share of ratings that exist, as long as judging is not done.
         """
-        rows = [[row[name] for name in STATUS] for row in status.status_rows(self._run())]
+        rows = [[getattr(row, name) for name in STATUS] for row in status.status_rows(self._run())]
         return pl.DataFrame(rows, schema=STATUS, orient="row")
 
     @property

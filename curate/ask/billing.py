@@ -59,7 +59,7 @@ def by(total: Total) -> str:
     return "".join(f"; {rate.said()}" for rate in total.rates)
 
 
-def by_currency(bills: Mapping[str, Bill]) -> dict[str, Json]:
+def by_currency(bills: Mapping[str, Bill]) -> dict[str, float]:
     """Return currency -> amount paid in it, sorted; bills without a cost or a currency are left out."""
     amounts: dict[str, float] = {}
     for bill in filter(None, bills.values()):

@@ -62,7 +62,7 @@ def row(table: PanelState, state: LlmState) -> Row:
     }
 
 
-def progress(config: JudgeConfig, context: Context) -> tuple[float | None, dict[str, Json] | None]:
+def progress(config: JudgeConfig, context: Context) -> tuple[float | None, dict[str, float] | None]:
     """Return the share of the language models' ratings that the run's calls gave, and the amounts paid by currency.
 
     None before the first call. Earlier ratings in the ledger are not counted, nor repeated texts.

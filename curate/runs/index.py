@@ -147,7 +147,7 @@ def _entry(panel: str, home: str) -> Entry:
         "help": cleandoc(command.__doc__ or ""),
         "examples": list(command.examples),
         "json": command.speaks_json,
-        "answer": figures.described(command.answer()),
+        "answer": command.answers or figures.described(command.answer()),
         "options": options if "settings" in fields or not settings else [*options, SET],
         "pipeline": "settings" in fields,
         "settings": settings,

@@ -75,6 +75,8 @@ def schema(name: str) -> Schema:
 def _of_records(command: type[Command]) -> Schema:
     """Return the schema of a command's records; with `--plan`, a plan is printed instead."""
     schema = figures.schema(command.answer())
+    if not schema["$defs"]:
+        del schema["$defs"]
     if issubclass(command, Plannable):
         definitions = {**schema.pop("$defs"), "plan": _type(_file(SHARED)["types"]["plan"])}
         schema = {"anyOf": [schema, typed("plan[]")], "$defs": definitions}
