@@ -10,7 +10,7 @@ from typing import Literal
 from curate.core.config import digest
 from curate.core.errors import ConfigError, DataError
 from curate.system.files import read_table, sha256
-from curate.tables.readers import Problem, Row, Table, text_rows
+from curate.tables.readers import Problem, Row, Table, forms, tagged, text_rows
 from curate.tables.readers import encoding as packed
 from curate.tables.readers import text_rows as delimiter
 from curate.tables.readers.encoding import Encoding, detect, lines, opened
@@ -69,7 +69,7 @@ def qrels_rows(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
 
 # One file as a source of rows: JSON, CSV, TSV, Excel, Parquet, Arrow, TREC qrels, or a text per line.
 
-Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "arrow", "trec", "txt"]
+Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "arrow", "trec", "tagged", "txt"]
 ENDINGS: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -81,6 +81,11 @@ ENDINGS: dict[str, Format] = {
     ".parquet": "parquet",
     ".arrow": "arrow",
     ".qrels": "trec",
+    ".trectext": "tagged",
+    ".trec": "tagged",
+    ".sgml": "tagged",
+    ".sgm": "tagged",
+    ".xml": "tagged",
     ".txt": "txt",
 }
 BINARY = frozenset({"xlsx", "parquet", "arrow"})
@@ -121,6 +126,8 @@ class File:
     """Name of the sheet of an Excel file; None to choose it."""
     table: Table | None = None
     """Table that the file holds; None for ratings."""
+    both: bool = False
+    """Whether the file was given for queries and for documents."""
     part: str = ""
     """Prefix of the line number if line numbers serve as ids: `2-` for the second of several files."""
 
@@ -138,7 +145,22 @@ class File:
     def kind(self) -> Format:
         """Return the format; TREC for qrels without a header, even if the extension is that of a text file."""
         plain = self.table == "qrels" and self.format in ("tsv", "txt") and self.has_header and not self.delimiter
-        return "trec" if plain and is_qrels(self.path, self.text_encoding) else self.format
+        if plain and is_qrels(self.path, self.text_encoding):
+            return "trec"
+        return "tagged" if self.format == "txt" and self.block else self.format
+
+    @cached_property
+    def block(self) -> str | None:
+        """Return the tag of a record in a tagged file; None if there is none."""
+        return tagged.block(self.path, self.text_encoding) if self.format in ("txt", "tagged") else None
+
+    @cached_property
+    def form(self) -> forms.Form | None:
+        """Return the form of a file whose rows are no items, by its first rows."""
+        if self.kind not in ("jsonl", "parquet", "arrow"):
+            return None
+        form = forms.recognised(self._raw(()), both=self.both)
+        return form if form and (self.table is None or self.table in form.tables) else None
 
     @cached_property
     def text_encoding(self) -> Encoding:
@@ -174,10 +196,12 @@ class File:
 
     def header(self) -> list[str] | None:
         """Return the names of the columns; None for JSON, whose rows have their own names."""
+        if self.form:
+            return None
         if self._columnar:
             return self._columnar.columns()
         match self.kind:
-            case "jsonl":
+            case "jsonl" | "tagged":
                 return None
             case "txt":
                 return [text_rows.COLUMN]
@@ -190,18 +214,27 @@ class File:
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
         """Yield the rows in order; of a Parquet or Arrow file only the `wanted` columns, all if none is named."""
-        rows = self._columnar.rows(wanted) if self._columnar else self._rows()
+        if self.form and self.table:
+            rows = self.form.tables[self.table](self._raw(()))
+        else:
+            rows = self._raw(wanted)
         if self._export:
             rows = marked(rows, self._export)
         if not self.part:
             return rows
         return (replace(row, part=self.part) if isinstance(row, Row) else row for row in rows)
 
+    def _raw(self, wanted: Collection[str]) -> Iterator[Row | Problem]:
+        """Yield the rows as they lie in the file."""
+        return self._columnar.rows(wanted) if self._columnar else self._rows()
+
     def _rows(self) -> Iterator[Row | Problem]:
         match self.kind:
             case "jsonl":
-                is_list = packed.ending(self.path)[0] == ".json" and text_rows.is_list(self.path, self.text_encoding)
-                return (text_rows.json_list if is_list else text_rows.jsonl)(self.path, self.text_encoding)
+                one = packed.ending(self.path)[0] == ".json" and text_rows.is_document(self.path, self.text_encoding)
+                return (text_rows.document if one else text_rows.jsonl)(self.path, self.text_encoding)
+            case "tagged":
+                return tagged.rows(self.path, self.text_encoding, self.block or "")
             case "txt":
                 return text_rows.plain(self.path, self.text_encoding)
             case "trec":

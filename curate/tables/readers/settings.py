@@ -64,7 +64,7 @@ class FileSection(Section):
     """The files of one table."""
 
     path: Paths = Field(description="a file or a folder of files, or a list of them")
-    format: Literal["auto", "jsonl", "csv", "tsv", "xlsx", "parquet", "arrow", "trec", "txt"] = Field(
+    format: Literal["auto", "jsonl", "csv", "tsv", "xlsx", "parquet", "arrow", "trec", "tagged", "txt"] = Field(
         default="auto", description="`auto` goes by the ending; `txt` is a text per line, `trec` qrels without a header"
     )
     delimiter: Delimiter | None = Field(
@@ -186,6 +186,7 @@ def sources(config: Input) -> Sources:
         table: of_files[table].tables[table] if table in of_files else of_folder.tables.get(table, [])
         for table in TABLES
     }
+    tables |= _of_one_file(tables)
     for table in ("queries", "corpus"):
         if not tables[table] and not (table == "queries" and config.no_queries == "allow"):
             hint = _CORPUS_ALONE if table == "queries" else ""
@@ -197,6 +198,17 @@ def sources(config: Input) -> Sources:
     ]  # without notes on tables that are read from files
     notes = [*folder_notes, *(note for table_sources in of_files.values() for note in table_sources.notes)]
     return Sources(tables, [] if "qrels" in of_files else of_folder.other_qrels, notes)
+
+
+def _of_one_file(tables: Mapping[Table, Sequence[Source]]) -> dict[Table, Sequence[Source]]:
+    """Return the sources of a file that was given for queries and documents, and its qrels if it states some."""
+    files = [source for table in ("queries", "corpus") for source in tables[table] if isinstance(source, File)]
+    if len(files) != 2 or len({file.path.resolve() for file in files}) > 1:
+        return {}
+    queries, corpus = (replace(file, both=True) for file in files)
+    states_pairs = queries.form is not None and "qrels" in queries.form.tables and not tables["qrels"]
+    qrels: Sequence[Source] = [replace(queries, table="qrels")] if states_pairs else tables["qrels"]
+    return {"queries": [queries], "corpus": [corpus], "qrels": qrels}
 
 
 _MISSING = (

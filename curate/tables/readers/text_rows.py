@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from curate.core.config import kind_of
 from curate.core.errors import DataError
 from curate.tables.readers import Problem, Row
 from curate.tables.readers.encoding import OLD_MAC, Encoding, Line, lines, opened
+from curate.tables.readers.unwrapping import unwrapped
 
 CANDIDATES = (",", ";", "\t", "|")
 LOOKED = 200
@@ -96,8 +97,8 @@ def _widths(sample: Sequence[str], sign: str) -> Iterator[int]:
 
 FIX = "correct the line, or set ingest.on_error: drop"
 CORRECT = "correct it, or write the file as JSONL, an object per line"
-_BLANK = 100
-"""Maximum number of blank lines skipped before the start of a list."""
+LONGEST = 1 << 26
+"""Maximum number of characters of a record of a JSON document."""
 COLUMN = "text"
 """Name of the only column of a plain text file."""
 _PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
@@ -108,34 +109,106 @@ def jsonl(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
     return each(path, encoding, lambda number, text, position: _object(number, text.rstrip(), position))
 
 
-def is_list(path: Path, encoding: Encoding) -> bool:
-    """Return whether the content of a file begins with `[`: one list of JSON objects, not one object per line."""
+def is_document(path: Path, encoding: Encoding) -> bool:
+    """Return whether a file is one JSON list or object, also over several lines, and not an object per line."""
     with opened(path) as stream:
-        first = (line.text.strip() for line in islice(lines(stream, encoding), _BLANK) if line.text)
-        return next(filter(None, first), "").startswith("[")
+        texts = (line.text.strip() for line in lines(stream, encoding) if line.text and line.text.strip())
+        first, second = next(texts, ""), next(texts, "")
+    if not first.startswith("{"):
+        return first.startswith("[")
+    return first.endswith(("{", "[", ",")) or (not second and isinstance(_object(1, first, 0), Row))
 
 
-def json_list(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
-    """Yield the objects of a JSON list, numbered from 1; the complete file is read first."""
+def document(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+    """Yield the records of a JSON document, numbered from 1; those of a list are read one after another."""
     with opened(path) as stream:
-        read = [*lines(stream, encoding)]
-    bad = next((line.number for line in read if line.text is None), None)
-    if bad is not None:
-        yield undecodable(bad, encoding)
-        return
-    try:
-        values = json.loads("".join(line.text or "" for line in read))
-    except json.JSONDecodeError as error:
-        yield Problem(error.lineno, f"a file that is not valid JSON ({error.msg})", "one list of objects", CORRECT)
-        return
-    except (ValueError, RecursionError):
-        yield Problem(1, "a file that is not valid JSON", "one list of objects", CORRECT)
-        return
-    for number, entry in enumerate(values, start=1):
-        if isinstance(entry, dict):
-            yield Row(number, entry, number)
-        else:
-            yield Problem(number, f"{kind_of(entry)} as an entry of the list", "one JSON object", FIX)
+        buffer = _Buffer(lines(stream, encoding), encoding)
+        try:
+            if buffer.peek() == "[":
+                entries: Iterable[object] = buffer.elements()
+            else:
+                whole = buffer.value()
+                records = unwrapped(whole)
+                entries = [whole] if records is None else records
+            for number, entry in enumerate(entries, start=1):
+                yield _record(number, entry, buffer.at)
+        except _BrokenError as broken:
+            yield broken.args[0]
+
+
+def _record(number: int, entry: object, position: int) -> Row | Problem:
+    if isinstance(entry, list):
+        entry = dict(zip(numbered(len(entry)), entry, strict=True))
+    if isinstance(entry, dict):
+        return Row(number, entry, position)
+    return Problem(number, f"{kind_of(entry)} as an entry of the list", "one JSON object", FIX)
+
+
+class _BrokenError(Exception):
+    """A document that cannot be read; its argument is the Problem."""
+
+
+class _Buffer:
+    """Text of a JSON document, of which one value after the other is read and forgotten."""
+
+    def __init__(self, source: Iterator[Line], encoding: Encoding) -> None:
+        self._source, self._encoding, self._text, self._number = source, encoding, "", 0
+        self.at = 0
+
+    def peek(self) -> str:
+        """Return the next character that is no white space; empty at the end."""
+        while not (rest := self._text.lstrip()):
+            if not self._more():
+                return ""
+        self._text = rest
+        return rest[0]
+
+    def _more(self) -> bool:
+        line = next(self._source, None)
+        if line is None:
+            return False
+        if line.text is None:
+            raise _BrokenError(undecodable(line.number, self._encoding))
+        self._text, self._number, self.at = self._text + line.text, line.number, line.at
+        return True
+
+    def value(self) -> object:
+        """Return the next value."""
+        self.peek()
+        while True:
+            try:
+                content, end = _DECODER.raw_decode(self._text)
+            except json.JSONDecodeError as error:
+                # a value is tried again when the text has doubled, so that a long one is not parsed line by line
+                before, size = len(self._text), 2 * len(self._text)
+                while len(self._text) < size and self._more():
+                    pass
+                more = len(self._text) > before
+                if len(self._text) > LONGEST:
+                    problem = f"a record of more than {LONGEST:,} characters"
+                    raise _BrokenError(Problem(self._number, problem, "shorter ones", CORRECT)) from None
+                if not more:
+                    problem = f"a file that is not valid JSON ({error.msg})"
+                    raise _BrokenError(Problem(self._number, problem, "one list of objects", CORRECT)) from None
+            except (ValueError, RecursionError):
+                problem = "a file that is not valid JSON"
+                raise _BrokenError(Problem(self._number, problem, "one list of objects", CORRECT)) from None
+            else:
+                self._text = self._text[end:]
+                return content
+
+    def elements(self) -> Iterator[object]:
+        """Yield the elements of a list."""
+        self._text = self._text[1:]
+        while (sign := self.peek()) and sign != "]":
+            yield self.value()
+            if self.peek() == ",":
+                self._text = self._text[1:]
+        if not sign:
+            raise _BrokenError(Problem(self._number, "a list without an end", "one list of objects", CORRECT))
+
+
+_DECODER = json.JSONDecoder()
 
 
 def _object(number: int, text: str, position: int) -> Row | Problem:
