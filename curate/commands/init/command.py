@@ -83,7 +83,10 @@ class InitCommand(Command):
         told_presets(self.notify)
         user_data = self._look(request)
         while unsure := doubt(user_data):
-            request = _with_choice(user_data, unsure)
+            if unsure.sure:
+                request = user_data.request.also(unsure.choices[0].options)
+            else:
+                request = _with_choice(user_data, unsure)
             user_data = self._look(request)
         pipeline_draft = draft(user_data)
         output = [*lines(user_data, pipeline_draft)]

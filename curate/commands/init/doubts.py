@@ -12,7 +12,7 @@ from curate.pii.settings import Masking, masker
 from curate.pipeline.pipeline_edit import flow
 from curate.tables.readers import Table
 from curate.tables.readers.file import File
-from curate.tables.readers.guess import TABULAR, guess, has_known_name
+from curate.tables.readers.guess import TABULAR, first_columns, guess, has_known_name
 from curate.tables.readers.items import LINE, as_id, plain
 from curate.tables.readers.look import IdColumn, TableLook
 
@@ -42,6 +42,8 @@ class Doubt:
 
     sentence: str
     choices: Sequence[DoubtChoice]
+    sure: bool = False
+    """Whether the first choice is taken without asking."""
 
     def remedy(self, request: InitRequest) -> str:
         """Return the question as an error message that ends with one command per answer."""
@@ -54,10 +56,12 @@ def doubt(user_data: DataSources) -> Doubt | None:
 
     DataError, with a command that names a column, if a field has no column and no answer would help.
     """
+    if user_data.sources.one_table and user_data.input.chat is None and (chat := _chat(user_data)):
+        return chat
     for table, look in user_data.tables.items():
         paths = _paths(user_data, look) if look.headless else None
         if paths is not None and user_data.request.said("ingest", table, "header") is None:
-            return _which_row(look, paths)
+            return _which_row(look, paths, _numbered(user_data, look))
         if look.guess is None and table != "qrels" and _lacks_id(user_data, look):
             return _no_id(user_data, look)
         columns = chosen(user_data, table)
@@ -72,6 +76,29 @@ def doubt(user_data: DataSources) -> Doubt | None:
     return None
 
 
+def _chat(user_data: DataSources) -> Doubt | None:
+    """Return the question who asks in a chat, which is sure if the texts tell it; None if the file is no chat."""
+    source = user_data.sources.tables["queries"][0]
+    if isinstance(source, File) and source.form is not None:
+        return None
+    columns = pairing.chat(source)
+    if columns is None:
+        return None
+    speakers = sorted(columns.asking, key=lambda who: -columns.asking[who])
+    choices = []
+    for who in speakers[:OFFERED]:
+        setting = {"speaker": columns.speaker, "text": columns.text, "asks": [who]}
+        setting |= {"session": columns.session} if columns.session else {}
+        value = f"ingest.chat={flow(setting)}"
+        choices.append(
+            DoubtChoice((("--set", value),), f"{who} asks: their utterances are queries, what others say next answers")
+        )
+    place = user_data.tables["queries"].place
+    return Doubt(
+        f"{place}: a row is an utterance ({columns.speaker}: {', '.join(speakers)})", choices, columns.asker is not None
+    )
+
+
 def _paths(user_data: DataSources, look: TableLook) -> tuple[tuple[str, str], ...] | None:
     """Return the options that name a table's file, as the option for its header needs; None if it has several files."""
     files = [source.path for source in user_data.sources.tables[look.table] if isinstance(source, File)]
@@ -80,10 +107,19 @@ def _paths(user_data: DataSources, look: TableLook) -> tuple[tuple[str, str], ..
     return (("--set", f"ingest.{look.table}.path={flow(str(files[0]))}"),) if len(files) == 1 else None
 
 
-def _which_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> Doubt:
+def _numbered(user_data: DataSources, look: TableLook) -> bool:
+    """Return whether a column holds whole numbers alone, its name among them: then the first row is data for sure."""
+    columns, count = first_columns(user_data.sources.tables[look.table][0])
+    return any(
+        name.isdecimal() and len(values) == count and all(str(cell).isdecimal() for cell in values)
+        for name, values in columns.items()
+    )
+
+
+def _which_row(look: TableLook, paths: tuple[tuple[str, str], ...], sure: bool) -> Doubt:
     names = DoubtChoice((*paths, ("--set", f"ingest.{look.table}.header=true")), "take it for names all the same")
     problem = f"{look.place}: the first row looks like data, where names of columns are expected"
-    return Doubt(problem, [_first_row(look, paths), names])
+    return Doubt(problem, [_first_row(look, paths), names], sure)
 
 
 def _first_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> DoubtChoice:
@@ -205,7 +241,7 @@ def _rivals(user_data: DataSources, look: TableLook, columns_by_field: Mapping[s
     name; otherwise, columns of mostly distinct texts of similar length.
     """
     text = columns_by_field["text"]
-    if look.guess is None or "text" in look.guess.usual:
+    if look.guess is None or "text" in look.guess.usual or look.format == "tagged":
         return {}
     others = {column for field, column in columns_by_field.items() if field != "text"}
     columns = {

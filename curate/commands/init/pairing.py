@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from curate.tables.readers import Source, Table
-from curate.tables.readers.guess import first_columns
+from curate.tables.readers.guess import first_columns, plain_name
 from curate.tables.readers.items import plain
 
 _ASKING, _TELLING = 0.5, 0.2
@@ -53,3 +54,50 @@ def by_cells(columns: Mapping[str, Sequence[str]]) -> dict[Table, str]:
 
 def _asks(text: str) -> bool:
     return bool(_MARK.search(text) or (not _ENDED.search(text) and _ASKS.search(text.strip())))
+
+
+def chat(source: Source) -> "ChatColumns | None":
+    """Return the columns of a chat; None unless one column names who speaks and another what is said."""
+    rows, count = first_columns(source)
+    texts = sentences(source)
+    if not texts:
+        return None
+    text = max(texts, key=lambda name: sum(map(len, texts[name])) / len(texts[name]))
+    asking: dict[str, dict[str, float]] = {}
+    for name, values in rows.items():
+        speakers = [str(value) for value in values]
+        each = set(speakers)
+        if name == text or len(values) != count or not 2 <= len(each) <= 6 or min(map(speakers.count, each)) < 2:
+            continue
+        said = {who: [str(cell) for cell, by in zip(rows[text], speakers, strict=True) if by == who] for who in each}
+        asking[name] = {who: sum(map(_asks, lines)) / len(lines) for who, lines in said.items()}
+    if not asking or len(rows[text]) != count:
+        return None
+    speaker = max(asking, key=lambda name: max(asking[name].values()) - min(asking[name].values()))
+    sessions = [
+        name
+        for name, values in rows.items()
+        if name not in (speaker, text) and len(values) == count and 1 < len({*map(str, values)}) <= count / 2
+    ]
+    columns = ChatColumns(speaker, text, asking[speaker], sessions[0] if sessions else None)
+    return columns if columns.asker or plain_name(speaker.rsplit(".", 1)[-1]) in _SPEAKERS else None
+
+
+_SPEAKERS = frozenset(map(plain_name, ("role", "speaker", "sender", "from", "author", "角色", "发送者", "发送人", "说话人", "發送者")))
+
+
+@dataclass(frozen=True)
+class ChatColumns:
+    """Columns of a chat, and the share of questions by speaker."""
+
+    speaker: str
+    text: str
+    asking: Mapping[str, float]
+    session: str | None
+
+    @property
+    def asker(self) -> str | None:
+        """Return who asks; None if it is not clear from the texts."""
+        asks = [who for who, share in self.asking.items() if share >= _ASKING]
+        others = [share for who, share in self.asking.items() if who not in asks]
+        return asks[0] if len(asks) == 1 and max(others, default=1.0) <= _TELLING else None

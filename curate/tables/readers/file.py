@@ -126,6 +126,8 @@ class File:
     """Name of the sheet of an Excel file; None to choose it."""
     table: Table | None = None
     """Table that the file holds; None for ratings."""
+    chat: forms.Chat | None = None
+    """Columns of a file with a row per utterance."""
     both: bool = False
     """Whether the file was given for queries and for documents."""
     part: str = ""
@@ -157,6 +159,8 @@ class File:
     @cached_property
     def form(self) -> forms.Form | None:
         """Return the form of a file whose rows are no items, by its first rows."""
+        if self.chat is not None and self.both:
+            return self.chat.form()
         if self.kind not in ("jsonl", "parquet", "arrow"):
             return None
         form = forms.recognised(self._raw(()), both=self.both)

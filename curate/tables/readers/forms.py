@@ -6,13 +6,14 @@ decide, they are those of `columns.yaml`.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from itertools import islice
 from typing import Any
 
 from curate.tables.readers import Problem, Row, Table
+from curate.tables.readers.items import reached
 from curate.tables.readers.roles import first_named, plain_name, spellings
 from curate.tables.readers.unwrapping import is_objects
 
@@ -239,6 +240,8 @@ def recognised(rows: Rows, *, both: bool) -> Form | None:
     records = [row.values for row in islice(rows, LOOKED) if isinstance(row, Row)]
     if records and _action(records[0]) is not None:
         return BULK
+    if any(answers(record) and _sides(record) for record in records):
+        return ANNOTATED
     if any(_states_pairs(record, both=both) for record in records):
         return NESTED
     return None
@@ -251,3 +254,168 @@ def _states_pairs(record: Record, *, both: bool) -> bool:
     if not both and not _question(record) and not _asked_about(_lists(record)):
         return False
     return any(isinstance(node, _Query) and node.judged for node in _nodes(record, 1))
+
+
+# Annotation tools: a text or a pair of texts, and what each person answered about it.
+
+_ANSWERS = ("choices", "value", "rating", "label", "labels", "text", "answer")
+"""Keys of an answer, from the outside to the inside."""
+_PEOPLE = ("completed_by", "user_id", "username", "user", "annotator", "annotator_id", "email")
+
+
+def answers(record: Record) -> dict[str, str]:
+    """Return annotator -> answer of a record of Label Studio or Argilla; empty for any other record."""
+    given: dict[str, str] = {}
+    for name in ("annotations", "responses"):
+        entries = record.get(name)
+        entries = [part for parts in entries.values() for part in parts] if isinstance(entries, Mapping) else entries
+        for number, entry in enumerate(entries if is_objects(entries) else ()):
+            if entry.get("was_cancelled") or entry.get("status") in ("draft", "discarded"):
+                continue
+            person = next((entry[key] for key in _PEOPLE if entry.get(key) is not None), number + 1)
+            person = (
+                next((person[key] for key in ("email", "username", "id") if key in person), number + 1)
+                if isinstance(person, Mapping)
+                else person
+            )
+            answer = _answer(entry.get("result", entry.get("values", entry)))
+            if answer:
+                given[str(person)] = answer
+    return given
+
+
+def _answer(content: object) -> str:
+    """Return the first answer in what an annotator gave; empty if there is none."""
+    if isinstance(content, list):
+        return next(filter(None, map(_answer, content)), "")
+    if isinstance(content, Mapping):
+        known = [content[key] for key in _ANSWERS if key in content]
+        return next(filter(None, map(_answer, known or content.values())), "")
+    return str(content) if isinstance(content, str | int | float) and not isinstance(content, bool) else ""
+
+
+def _texts(record: Record) -> Record:
+    """Return the texts that were annotated."""
+    return next((record[key] for key in ("data", "fields") if isinstance(record.get(key), Mapping)), record)
+
+
+def _sides(record: Record) -> tuple[str, str] | None:
+    """Return the query and the passage that were shown together; None unless there are both."""
+    question, passage = _question(_texts(record)), _passage_text(_texts(record))
+    return (question, passage) if question and passage else None
+
+
+def _hashed(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _annotated(side: int) -> Callable[[Rows], Iterator[Row | Problem]]:
+    def texts(rows: Rows) -> Iterator[Row | Problem]:
+        seen: set[str] = set()
+        for row in rows:
+            if isinstance(row, Problem):
+                yield row
+            elif (sides := _sides(row.values)) and sides[side] not in seen:
+                seen.add(sides[side])
+                yield Row(row.line, {"_id": _hashed(sides[side]), "text": sides[side]}, row.at)
+
+    return texts
+
+
+def _annotated_pairs(rows: Rows) -> Iterator[Row | Problem]:
+    """Yield the pairs on which all annotators agree, if the answers are numbers or an answer and its negation."""
+    judged = [
+        (row, sides, answers(row.values)) for row in rows if isinstance(row, Row) and (sides := _sides(row.values))
+    ]
+    scores = scores_of({answer for _, _, given in judged for answer in given.values()})
+    for row, (query, passage), given in judged:
+        if len(set(given.values())) == 1 and (score := scores.get(next(iter(given.values())), 0)):
+            yield Row(row.line, {"query-id": _hashed(query), "corpus-id": _hashed(passage), "score": score}, row.at)
+
+
+def scores_of(choices: set[str]) -> dict[str, int]:
+    """Return answer -> score: whole numbers as they are, of two answers of which one holds the other the longer one 0.
+
+    Empty if the answers say of themselves no score, such as `A` and `B`.
+    """
+    if choices and all(choice.isdecimal() for choice in choices):
+        return {choice: int(choice) for choice in choices}
+    if len(choices) == 2:
+        short, long = sorted(choices, key=len)
+        if short.casefold() in long.casefold() and short != long:
+            return {short: 1, long: 0}
+    return {}
+
+
+# Chats: a row per utterance; a query is what is asked in a row, a document what is answered before the next question.
+
+
+@dataclass(frozen=True)
+class Chat:
+    """Columns of a chat, and who asks in it."""
+
+    speaker: str
+    text: str
+    asks: tuple[str, ...]
+    session: str | None = None
+
+    def form(self) -> Form:
+        """Return the form of such a file."""
+        return Form(
+            "chat",
+            "an utterance",
+            {
+                "queries": lambda rows: self._texts(rows, asked=True),
+                "corpus": lambda rows: self._texts(rows, asked=False),
+                "qrels": self._pairs,
+            },
+        )
+
+    def _exchanges(self, rows: Rows) -> Iterator["_Exchange | Problem"]:
+        """Yield what is asked and answered, each exchange when the next begins; sessions may be interleaved."""
+        opened: dict[str, _Exchange] = {}
+        numbers: dict[str, int] = {}
+        for row in rows:
+            if isinstance(row, Problem):
+                yield row
+                continue
+            session = str(reached(row.values, self.session)[0]) if self.session else ""
+            speaker, text = (str((reached(row.values, name) or ("",))[0] or "") for name in (self.speaker, self.text))
+            asks, exchange = speaker in self.asks, opened.get(session)
+            if exchange is None or (asks and exchange.answered):
+                if exchange is not None:
+                    yield exchange
+                numbers[session] = numbers.get(session, 0) + 1
+                exchange = opened[session] = _Exchange(f"{session or 'chat'}-{numbers[session]}", row)
+            (exchange.asked if asks else exchange.answered).append(text)
+        yield from opened.values()
+
+    def _texts(self, rows: Rows, *, asked: bool) -> Iterator[Row | Problem]:
+        for exchange in self._exchanges(rows):
+            if isinstance(exchange, Problem):
+                yield exchange
+            elif texts := exchange.asked if asked else exchange.answered:
+                yield Row(exchange.row.line, {"_id": exchange.name, "text": "\n".join(texts)}, exchange.row.at)
+
+    def _pairs(self, rows: Rows) -> Iterator[Row | Problem]:
+        for exchange in self._exchanges(rows):
+            if isinstance(exchange, _Exchange) and exchange.asked and exchange.answered:
+                pair = {"query-id": exchange.name, "corpus-id": exchange.name, "score": 1}
+                yield Row(exchange.row.line, pair, exchange.row.at)
+
+
+@dataclass
+class _Exchange:
+    """What one side asked and the other answered; `row` is the first utterance."""
+
+    name: str
+    row: Row
+    asked: list[str] = field(default_factory=list)
+    answered: list[str] = field(default_factory=list)
+
+
+ANNOTATED = Form(
+    "annotations",
+    "a query and a passage, and what each annotator answered",
+    {"queries": _annotated(0), "corpus": _annotated(1), "qrels": _annotated_pairs},
+)

@@ -13,6 +13,7 @@ from curate.system.resources import data_file
 from curate.tables.readers import Problem, Source, Table
 from curate.tables.readers.file import File
 from curate.tables.readers.items import LINE, NAMES, OPTIONAL, as_id, plain
+from curate.tables.readers.tagged import ASKED
 
 _BETWEEN = re.compile(r"[-_.\s\ufeff\u200b]")
 
@@ -64,6 +65,8 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
             raise DataError(problem.sentence(source.place))
         raise DataError(f"{source.place}: found no row, expected {table}; check the file")
     chosen: dict[str, str] = dict(named or {})
+    if table == "queries" and isinstance(source, File) and source.kind == "tagged":
+        chosen = {"text": name for name in reversed(ASKED) if name in columns} | chosen
     _check_named(source, table, list(columns), chosen)
     for find in (_column_by_name, _column_by_values):  # by name first, else a short text may be taken for an id
         for role in sorted(set(NAMES[table]) - set(chosen), key=ORDER.index):
@@ -75,7 +78,9 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
         chosen["id"] = LINE  # a column is named like a text, so the first row holds names and not data
     _complain(source, table, list(columns), chosen)
     usual = {
-        role: column for role, column in chosen.items() if column in NAMES[table][role] and role not in (named or {})
+        role: column
+        for role, column in chosen.items()
+        if column == next((name for name in NAMES[table][role] if name in columns), None) and role not in (named or {})
     }
     free = {name: values for name, values in columns.items() if name not in chosen.values() and _length(values) > 0}
     return Guess(

@@ -18,6 +18,7 @@ from curate.tables.readers import folder as layout
 from curate.tables.readers import folder as shards
 from curate.tables.readers import text_rows as delimiter
 from curate.tables.readers.file import File, Format, format_of
+from curate.tables.readers.forms import Chat
 from curate.tables.readers.items import NAMES, Item, Names, check_header, item, wanted
 from curate.tables.readers.public_datasets import TaskTable, named
 
@@ -123,6 +124,17 @@ class LabelsFile(FileSection):
     columns: LabelColumns = LabelColumns()
 
 
+class ChatColumns(Section):
+    """A file of queries and documents with a row per utterance."""
+
+    speaker: str = Field(description="column of who speaks")
+    text: str = Field(description="column of what is said")
+    asks: Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = Field(
+        description="speakers whose utterances are the queries; what others say next is the answer"
+    )
+    session: str | None = Field(default=None, description="column of the conversation")
+
+
 class Input(Section):
     """Where queries, corpus and qrels come from."""
 
@@ -134,6 +146,11 @@ class Input(Section):
     corpus: CorpusFile | None = Field(default=None, description="files of documents, in place of those of the source")
     qrels: QrelsFile | None = Field(default=None, description="files of qrels, in place of those of the source")
     columns: Columns = Columns()
+    chat: ChatColumns | None = Field(
+        default=None,
+        exclude_if=lambda chat: chat is None,  # so that no ingest of before is out of date
+        description="columns of a chat, if queries and documents are one",
+    )
     split: str | None = Field(default=None, description="split of the qrels; without it `test`, or the only one")
     encoding: Literal["auto", "utf-8", "utf-16", "gb18030", "big5"] = "auto"
     no_queries: Literal["stop", "allow"] = Field(
@@ -186,7 +203,7 @@ def sources(config: Input) -> Sources:
         table: of_files[table].tables[table] if table in of_files else of_folder.tables.get(table, [])
         for table in TABLES
     }
-    tables |= _of_one_file(tables)
+    tables |= _of_one_file(tables, config.chat)
     for table in ("queries", "corpus"):
         if not tables[table] and not (table == "queries" and config.no_queries == "allow"):
             hint = _CORPUS_ALONE if table == "queries" else ""
@@ -200,12 +217,15 @@ def sources(config: Input) -> Sources:
     return Sources(tables, [] if "qrels" in of_files else of_folder.other_qrels, notes)
 
 
-def _of_one_file(tables: Mapping[Table, Sequence[Source]]) -> dict[Table, Sequence[Source]]:
+def _of_one_file(
+    tables: Mapping[Table, Sequence[Source]], columns: ChatColumns | None
+) -> dict[Table, Sequence[Source]]:
     """Return the sources of a file that was given for queries and documents, and its qrels if it states some."""
     files = [source for table in ("queries", "corpus") for source in tables[table] if isinstance(source, File)]
     if len(files) != 2 or len({file.path.resolve() for file in files}) > 1:
         return {}
-    queries, corpus = (replace(file, both=True) for file in files)
+    chat = columns and Chat(columns.speaker, columns.text, tuple(columns.asks), columns.session)
+    queries, corpus = (replace(file, both=True, chat=chat) for file in files)
     states_pairs = queries.form is not None and "qrels" in queries.form.tables and not tables["qrels"]
     qrels: Sequence[Source] = [replace(queries, table="qrels")] if states_pairs else tables["qrels"]
     return {"queries": [queries], "corpus": [corpus], "qrels": qrels}

@@ -14,6 +14,8 @@ from curate.tables.readers.text_rows import FIX, undecodable
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)([^<>]*)>")
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _LABEL = re.compile(r"\s*(\w+)\s*:\s*")
+ASKED = ("question", "title", "query")
+"""Fields of a topic that hold the query, in order; `desc` and `narr` explain it."""
 LOOKED = 400
 """Number of first lines that decide which tag begins a record."""
 LONGEST = 1 << 26
