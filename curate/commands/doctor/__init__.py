@@ -23,9 +23,7 @@ class DoctorCommand(Command):
     cluster: str | None = option(
         "Also look at each machine of the Ray cluster at this address.", None, metavar="HOST:PORT|auto"
     )
-    try_: bool = option(
-        "Also load the packaged encoders and torch, and try both; takes seconds.", False, flag="--try"
-    )
+    try_: bool = option("Also load the packaged encoders and torch, and try both; takes seconds.", False, flag="--try")
 
     def result(self) -> Result[list[examination.Finding]]:
         """Return a finding per thing that was looked at."""

@@ -36,7 +36,6 @@ from tests.support.browsing import Page
 from tests.support.report_pages import visit
 from tests.support.runs import Done, complaint, curate, ran, tiny
 
-
 LANGUAGES = ("zh", "en")
 OPENING = 4_000
 """Characters that a person reads on three screens; a question that is answered behind them is not answered."""
