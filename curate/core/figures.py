@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from curate.core.config import Json
 
 Schema = dict[str, Any]
+ABSENT: Any = ...
+"""Default of an optional figure of which None is a value; an absent one is left out of the JSON."""
 _NUMBERS_AND_TEXTS = {str: "string", Path: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -52,13 +54,13 @@ def figure(
 ) -> Any:  # noqa: ANN401
     """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
 
-    `name` is its name in JSON where that is none of Python, such as `not relevant`. An `optional` figure is None by
-    default, and is left out of the JSON then.
+    `name` is its name in JSON where that is none of Python, such as `not relevant`. An `optional` figure is left out of
+    the JSON if it has its default, which is None, or `ABSENT` where None is a value.
     """
     metadata = {"display": Display(description, digits, percent, name), "optional": optional}
-    return (
-        field(default=None, metadata=metadata, kw_only=True) if optional else field(default=default, metadata=metadata)
-    )
+    if optional and default is MISSING:
+        default = None
+    return field(default=default, metadata=metadata, kw_only=optional)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(figure, field))
@@ -83,7 +85,7 @@ class Record:
             _json_name(entry): _json(content)
             for entry in fields(cast("Any", self))
             for content in [getattr(self, entry.name)]
-            if content is not None or not entry.metadata.get("optional")
+            if content is not entry.default or not entry.metadata.get("optional")
         }
 
     @classmethod
@@ -152,10 +154,10 @@ def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schem
     properties, required = {}, []
     for entry in fields(cast("Any", record)):
         kind, text = kinds[entry.name], _display(entry.metadata).description
-        if entry.metadata.get("optional"):
-            kind = Union[tuple(option for option in get_args(kind) or [kind] if option is not NoneType)]  # noqa: UP007
-        else:
+        if not entry.metadata.get("optional"):
             required.append(_json_name(entry))
+        elif entry.default is None:
+            kind = Union[tuple(option for option in get_args(kind) or [kind] if option is not NoneType)]  # noqa: UP007
         properties[_json_name(entry)] = _type(kind, records) | ({"description": text} if text else {})
     return {"type": "object", "properties": properties, "required": required}
 
