@@ -24,9 +24,7 @@ COUNTED = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 class PlanRow(Record, schema_name="plan"):
     """The plan (--plan), a row per model and question; empty if nothing is left to send."""
 
-    judge: str | None = figure(
-        'the judge; "in all" in the last of several rows, which is their sum', optional=True, default=None
-    )
+    judge: str | None = figure('the judge; "in all" in the last of several rows, which is their sum', optional=True)
     question: str | None = figure("what a model is asked, likewise", optional=True)
     calls: int = figure("requests")
     prompt_tokens: int = figure("estimate")
