@@ -14,7 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from curate.ask.quote import Row, quote
+from curate.ask.billing import PlanRow
+from curate.ask.quote import quote
 from curate.ask.residual_decisions import FILE as RESIDUAL
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, CurateError, UserError
@@ -114,7 +115,7 @@ def _text(figures: ExtendFigures) -> Iterator[str]:
     yield from (say("warning", warning=warning) for warning in figures.warnings)
 
 
-def planned(parent_run: Run, command: ExtendCommand) -> list[Row]:
+def planned(parent_run: Run, command: ExtendCommand) -> list[PlanRow]:
     """Return the cost estimate of judging the added documents, as rows of `quote`; nothing is sent or written."""
     _need_systems(command)
     _need_parent(parent_run)
@@ -151,7 +152,7 @@ def extend(parent_run: Run, command: ExtendCommand) -> ExtendFigures:
     with newest_when_done(folder), _gone_without_pool(folder):
         child.execute(names)
     facts = read_json(folder / "export" / "stage.json")["report"]["facts"]["grown"]
-    return ExtendFigures(run_folder=folder, **{name.replace(" ", "_"): fact for name, fact in facts.items()})
+    return ExtendFigures.from_json(facts | {"run_folder": folder})
 
 
 @contextmanager
