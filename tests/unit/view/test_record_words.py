@@ -61,7 +61,7 @@ def test_an_empty_cell_is_what_the_table_takes_for_it(words: type[RecordWords], 
     assert words("nothing", empty=empty).cells("table", nameless, nameless.depth)["system@1"] == expected
 
 
-class Anything(int):
+class Anything(float):
     """A figure that is a record with every figure, too."""
 
     def displays(self) -> "Everything":
