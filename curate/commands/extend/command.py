@@ -14,7 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from curate.ask.quote import Row, quote
+from curate.ask.billing import PlanRow
+from curate.ask.quote import quote
 from curate.ask.residual_decisions import FILE as RESIDUAL
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, CurateError, UserError
@@ -51,10 +52,10 @@ class ExtendFigures(Record, schema_name="extended"):
     depth: int = figure("documents of each added system that are judged")
     holes: int = figure("pairs of these that had not been judged")
     relevant: int = figure("of the new pairs, likewise the next four")
-    not_relevant: int = figure("that the panel called not relevant", name="not relevant")
+    not_relevant: int = figure("that the panel called not relevant", key="not relevant")
     contested: int = figure("that the panel could not decide")
     incomplete: int = figure("that judges left without a grade")
-    not_positive: int = figure("that do not reach the threshold of a sum of grades", name="not positive")
+    not_positive: int = figure("that do not reach the threshold of a sum of grades", key="not positive")
     systems: Mapping[str, Any] = figure("added system -> what it is, its holes, and their verdicts")
     queries_won: int = figure("queries that have a relevant document since")
     changed: int = figure("earlier pairs whose verdict is another one")
@@ -114,7 +115,7 @@ def _text(figures: ExtendFigures) -> Iterator[str]:
     yield from (say("warning", warning=warning) for warning in figures.warnings)
 
 
-def planned(parent_run: Run, command: ExtendCommand) -> list[Row]:
+def planned(parent_run: Run, command: ExtendCommand) -> list[PlanRow]:
     """Return the cost estimate of judging the added documents, as rows of `quote`; nothing is sent or written."""
     _need_systems(command)
     _need_parent(parent_run)
@@ -151,7 +152,7 @@ def extend(parent_run: Run, command: ExtendCommand) -> ExtendFigures:
     with newest_when_done(folder), _gone_without_pool(folder):
         child.execute(names)
     facts = read_json(folder / "export" / "stage.json")["report"]["facts"]["grown"]
-    return ExtendFigures(run_folder=folder, **{name.replace(" ", "_"): fact for name, fact in facts.items()})
+    return ExtendFigures.from_json(facts | {"run_folder": folder})
 
 
 @contextmanager

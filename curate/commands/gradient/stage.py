@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from curate.ask import billing
+from curate.ask.billing import PlanRow
 from curate.ask.edits import dictionary
 from curate.ask.edits.confirmation import CHANGED, edit_questions
 from curate.ask.edits.rewriting import RULES, has_rules
@@ -101,7 +102,7 @@ def _agreement_of_votes(votes: Sequence[tuple[Mapping[str, str], str]], panel: S
     if len(panel) < 2 or not complete:
         return None
     codes = [[int(answer_by_judge[name] == confirming) for name in panel] for answer_by_judge, confirming in complete]
-    return agreement_figures.figures(codes, Scale(2, "nominal"), panel, list(range(len(codes))), seed=seed)
+    return agreement_figures.figures(codes, Scale(2, "nominal"), panel, list(range(len(codes))), seed=seed).to_json()
 
 
 def _levels(rows: Rows) -> Floats:
@@ -173,7 +174,7 @@ def run(config: Config, context: Context) -> Report:
     )
 
 
-def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+def planned(config: Config, context: Context) -> list[PlanRow]:
     """Return rows for the requests that would be sent now, at most."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         panel = Panel(ledger, context, _panel(config, context))
