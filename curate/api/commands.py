@@ -43,7 +43,10 @@ def function(command: Callable[Options, Answering[Data_co]]) -> Callable[Options
 
     run.__name__ = run.__qualname__ = python_name(getattr_static(command, "words"))
     run.__doc__, run.__module__ = command.__doc__, __name__
-    run.__signature__ = signature(command)  # type: ignore[attr-defined]
+    shown = signature(command)
+    of_program = [shown.parameters[name] for name in ("progress", "tell")]
+    own = [parameter for name, parameter in shown.parameters.items() if name not in ("progress", "tell", "notify")]
+    run.__signature__ = shown.replace(parameters=[*own, *of_program])  # type: ignore[attr-defined]
     return run
 
 
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
     from curate.commands.doctor import DoctorCommand
     from curate.commands.embed import EmbedCommand
     from curate.commands.export import ExportCommand
-    from curate.commands.extend import ExtendCommand
+    from curate.commands.extend.command import ExtendCommand
     from curate.commands.gradient import GradientCommand
     from curate.commands.ingest import IngestCommand
     from curate.commands.init.command import InitCommand

@@ -1,14 +1,13 @@
 """Cost estimates of judging, and the error for spending without consent."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
 
 import polars as pl
 
-from curate.core.config import Json
+from curate.ask.billing import PlanRow
 from curate.core.errors import BudgetError
 from curate.llm.exchange_rates import shown
 from curate.runs.python_errors import python_errors
@@ -19,33 +18,31 @@ from curate.view import html
 class CostPlan:
     """Cost estimate: calls of language models that are left to send, and their maximum cost; empty if none are left."""
 
-    rows: Sequence[Mapping[str, Json]]
+    rows: Sequence[PlanRow]
     """One row per model and, for several models, a last row with their total (`judge` is "in all").
 
-    `calls`: number of requests. `prompt_tokens`: an estimate. `answer_tokens`: upper bound. `online`: maximum cost of
-    these in `currency`, None without a price. The rows of `plan` also have `prefix_tokens`, `batches`, `cascade_least`
-    and `minutes`, as `curate judge --plan` prints them; those of an error may lack them.
+    Those of an error lack `prefix_tokens`, `batches`, `cascade_least` and `minutes`.
     """
 
     @property
     def calls(self) -> int:
         """Return the number of calls of all models together."""
-        return cast("int", self.rows[-1]["calls"]) if self.rows else 0
+        return self.rows[-1].calls if self.rows else 0
 
     @property
     def cost(self) -> float | None:
         """Return the maximum cost of all calls, in `currency`; 0 without calls, None if a price is unknown."""
-        return cast("float | None", self.rows[-1]["online"]) if self.rows else 0.0
+        return self.rows[-1].online if self.rows else 0.0
 
     @property
     def currency(self) -> str | None:
         """Return the currency of `cost`, such as USD; None if there are no calls or no price is known."""
-        return cast("str | None", self.rows[-1]["currency"]) if self.rows else None
+        return self.rows[-1].currency if self.rows else None
 
     @cached_property
     def frame(self) -> pl.DataFrame:
         """Return the rows as a frame; empty without columns if there are no calls."""
-        return pl.DataFrame(cast("Sequence[dict[str, Any]]", self.rows), infer_schema_length=None)
+        return pl.DataFrame([row.to_json() for row in self.rows], infer_schema_length=None)
 
     def __repr__(self) -> str:
         return f"CostPlan({self._sentence()})"
@@ -57,7 +54,7 @@ class CostPlan:
         return f"{self.calls:,} calls, {price}"
 
     def _repr_html_(self) -> str:
-        return html.block(f"Plan: {self._sentence()}", html.table(self.rows, digits=2))
+        return html.block(f"Plan: {self._sentence()}", html.table([row.to_json() for row in self.rows], digits=2))
 
 
 class ConsentNeeded(BudgetError):

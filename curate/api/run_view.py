@@ -11,6 +11,7 @@ import polars as pl
 
 from curate.api.cost_plan import CostPlan
 from curate.api.tables import MissingTable, StageTable, located, remedy
+from curate.ask.billing import PlanRow
 from curate.commands.agree.result import AgreementResult, of_run
 from curate.core.errors import UserError, suggestion
 from curate.pipeline import stages
@@ -155,7 +156,7 @@ class RunView:
         `state` is done, partial, stale, missing or unchecked. `seconds` are wall-clock time. `cost` is in `currency`,
         null if a price is unknown. `judged` is the share of ratings that exist, as long as judging is not done.
         """
-        rows = [[row[name] for name in STATUS] for row in status.status_rows(self._run())]
+        rows = [[getattr(row, name) for name in STATUS] for row in status.status_rows(self._run())]
         return pl.DataFrame(rows, schema=STATUS, orient="row")
 
     @property
@@ -185,7 +186,7 @@ class RunView:
         """
         from curate.ask.quote import quote
 
-        def ask(config: JudgeConfig, context: Context) -> list[dict[str, Any]]:
+        def ask(config: JudgeConfig, context: Context) -> list[PlanRow]:
             if not isinstance(context.ledger, Path) or context.ledger.exists():
                 return quote(config, context)
             with tempfile.TemporaryDirectory() as empty:  # to look for ratings would make a ledger

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from curate.core.config import Json
+from curate.core.figures import ABSENT, Record, figure
 from curate.ledger import Ledger
 from curate.llm.cost import Price
 from curate.llm.exchange_rates import Amount, Total
@@ -14,9 +15,30 @@ from curate.pipeline.stage import Context
 
 Bill = dict[str, Json]
 Row = dict[str, Json]
+"""Figures of a `PlanRow` by name."""
 LATENCY_S = 5.0
 """Assumed latency in seconds of a judge that was never asked."""
 COUNTED = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
+
+
+class PlanRow(Record, schema_name="plan"):
+    """The plan (--plan), a row per model and question; empty if nothing is left to send."""
+
+    judge: str | None = figure('the judge; "in all" in the last of several rows, which is their sum', optional=True)
+    question: str | None = figure("what a model is asked, likewise", optional=True)
+    calls: int = figure("requests")
+    prompt_tokens: int = figure("estimate")
+    prefix_tokens: int | None = figure("those of them that are the same in every call", optional=True)
+    answer_tokens: int | None = figure("at most", optional=True)
+    output_tokens: int | None = figure("at most", optional=True)
+    online: float | None = figure("cost at most, online", optional=True, default=ABSENT)
+    batches: float | None = figure(
+        "cost at most, by the vendor's batches; null where it has none", optional=True, default=ABSENT
+    )
+    cost: float | None = figure("cost at most", optional=True, default=ABSENT)
+    currency: str | None = figure("of the costs; null without a price", default=None)
+    minutes: float | None = figure("about how long it lasts online", optional=True, default=ABSENT)
+    cascade_least: float | None = figure("cost at least, in a cascade", optional=True, default=ABSENT)
 
 
 def bills(ledger: Ledger, context: Context, judges: Mapping[str, tuple[str, Price | None]]) -> dict[str, Bill]:
@@ -59,7 +81,7 @@ def by(total: Total) -> str:
     return "".join(f"; {rate.said()}" for rate in total.rates)
 
 
-def by_currency(bills: Mapping[str, Bill]) -> dict[str, Json]:
+def by_currency(bills: Mapping[str, Bill]) -> dict[str, float]:
     """Return currency -> amount paid in it, sorted; bills without a cost or a currency are left out."""
     amounts: dict[str, float] = {}
     for bill in filter(None, bills.values()):
@@ -87,14 +109,15 @@ def minutes(ledger: Ledger, judge_digest: str, settings: ProviderConfig, calls: 
     return round(max(calls * seconds / settings.concurrency / 60, *bound, 0.0), 2)
 
 
-def in_all(rows: list[Row], context: Context, money: Sequence[str]) -> list[Row]:
+def in_all(rows: list[Row], context: Context, money: Sequence[str]) -> list[PlanRow]:
     """Return the rows of a plan, followed by a row of totals if there are several; `minutes` is the longest.
 
     `money` are the columns with amounts in the `currency` of the row. A missing amount counts as the row's amount in
     the first of these columns: a judge without batches is asked online.
     """
+    planned_rows = [PlanRow.from_json(row) for row in rows]
     if len(rows) < 2:
-        return rows
+        return planned_rows
     last: Row = dict.fromkeys(rows[0])
     for column in rows[0]:
         cells: list[Any] = [row[column] for row in rows]
@@ -109,4 +132,4 @@ def in_all(rows: list[Row], context: Context, money: Sequence[str]) -> list[Row]
             last[column] = max(cells)
         elif column not in (*money, "currency"):
             last[column] = sum(cells) if isinstance(cells[0], int) else "in all"
-    return [*rows, last]
+    return [*planned_rows, PlanRow.from_json(last)]

@@ -80,7 +80,7 @@ def permit(
         )
 
 
-def planned_rows(run: PanelRun) -> list[billing.Row]:
+def planned_rows(run: PanelRun) -> list[billing.PlanRow]:
     """Return a row per language model that still has to be asked: calls, tokens, cost at most."""
     return _rows(plans(run), run.context)
 
@@ -94,7 +94,7 @@ def _listed(estimates: Mapping[str, CostEstimate], context: Context) -> list[str
     return lines
 
 
-def _rows(estimates: Mapping[str, CostEstimate], context: Context) -> list[billing.Row]:
+def _rows(estimates: Mapping[str, CostEstimate], context: Context) -> list[billing.PlanRow]:
     """Return plans as rows in the columns of `quote`, followed by their total if there are several."""
     rows: list[billing.Row] = [
         {

@@ -84,14 +84,11 @@ class Panel:
             consent.permit(verb, models, lambda: plan.plans, self.context)
         return make(self)
 
-    def planned(self, make: "Callable[[Panel], object]") -> list[dict[str, Json]]:
-        """Return a row per label of what `make` would send now; what is asked again after a broken rule is not known.
-
-        Calls, tokens, maximum cost (None without a price), minutes.
-        """
+    def planned(self, make: "Callable[[Panel], object]") -> list[billing.PlanRow]:
+        """Return a row per label of what `make` would send now, without what is asked again after a broken rule."""
         plan = self._planning()
         make(plan)
-        rows: list[dict[str, Json]] = []
+        rows: list[billing.Row] = []
         for label, estimate in plan.plans.items():
             order, figures = plan.orders[label], asdict(estimate)
             if note := figures.pop("note"):

@@ -5,24 +5,22 @@ from pathlib import Path
 import polars as pl
 
 from curate.ask import billing, build, consent, gate, rating, seating
+from curate.ask.billing import PlanRow
 from curate.ask.panel_state import LlmState, PanelState
-from curate.core.config import Json, digest
+from curate.core.config import digest
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 
-Row = dict[str, Json]
 MONEY = ("online", "batches", "cascade_least")
 
 
-def quote(config: JudgeConfig, context: Context) -> list[Row]:
+def quote(config: JudgeConfig, context: Context) -> list[PlanRow]:
     """Return one row per language model with missing ratings, in the order of a cascade; control pairs come first.
 
-    `judge`, `calls`, `prompt_tokens` (an estimate; `prefix_tokens` of them, the same in every call, can come out of a
-    provider's cache), `answer_tokens` (at most), and the maximum cost in `currency`, None without a price: `online`, in
-    `batches` where the provider has them; `cascade_least` is the minimum in a cascade, whose maximum is `online`.
-    `minutes`: about how long it takes online (see `billing.minutes`). The last of several rows is their total.
+    `prefix_tokens` can come out of a provider's cache. `cascade_least` is the minimum cost in a cascade, whose maximum
+    is `online`. The last of several rows is their total.
     """
     seating.check_language(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
@@ -42,7 +40,7 @@ def quote(config: JudgeConfig, context: Context) -> list[Row]:
     return billing.in_all([*control_rows, *rows], context, MONEY)
 
 
-def row(table: PanelState, state: LlmState) -> Row:
+def row(table: PanelState, state: LlmState) -> billing.Row:
     """Return the cost estimate of a judge's missing ratings, with the columns of `quote`."""
     settings = state.settings
     estimate = plan((task.request for task in table.tasks(state, state.work)), settings.price, table.token_rate(state))
@@ -62,7 +60,7 @@ def row(table: PanelState, state: LlmState) -> Row:
     }
 
 
-def progress(config: JudgeConfig, context: Context) -> tuple[float | None, dict[str, Json] | None]:
+def progress(config: JudgeConfig, context: Context) -> tuple[float | None, dict[str, float] | None]:
     """Return the share of the language models' ratings that the run's calls gave, and the amounts paid by currency.
 
     None before the first call. Earlier ratings in the ledger are not counted, nor repeated texts.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from curate.ask import billing, build, collection, consent, engine, rating, seating
+from curate.ask.billing import PlanRow
 from curate.ask.judges.heuristic import Config as Heuristic
 from curate.ask.judges.heuristic import Thresholds
 from curate.ask.panel_run import PanelRun
@@ -163,7 +164,7 @@ def settle(name: str, contested: pl.DataFrame, context: Context) -> Settled:
         return Settled(name, grades, ledger_key(identity), paid)
 
 
-def planned(name: str, contested: pl.DataFrame, context: Context) -> list[dict[str, Json]]:
+def planned(name: str, contested: pl.DataFrame, context: Context) -> list[PlanRow]:
     """Return the planned calls and their maximum cost, one row; none if no rating is missing."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         return consent.planned_rows(_seated(name, contested, context, ledger))

@@ -61,10 +61,10 @@ def _allowing(error: BaseException) -> list[str]:
     from curate.core.errors import BudgetError
 
     rows = error.planned if isinstance(error, BudgetError) else ()
-    most = rows[-1].get("online") if rows else None  # of several models the last row is what they come to
+    most = rows[-1].online if rows else None  # of several models the last row is what they come to
     if most is None:
         return []
-    cap = f"{math.ceil(most * 100) / 100:.2f}{rows[-1]['currency']}"
+    cap = f"{math.ceil(most * 100) / 100:.2f}{rows[-1].currency}"
     return [f"next: {shlex.join(['curate', *sys.argv[1:], '--max-cost', cap])}"]
 
 

@@ -20,7 +20,7 @@ CurateError
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -58,7 +58,7 @@ class BudgetError(UserError):
     `planned`: requests and cost estimate of the step, one row per model, if no budget was given.
     """
 
-    def __init__(self, message: str, planned: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, message: str, planned: Sequence[Any] = ()) -> None:
         super().__init__(message)
         self.planned = planned
 

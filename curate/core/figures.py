@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from curate.core.config import Json
 
 Schema = dict[str, Any]
+ABSENT: Any = ...
+"""Default of an optional figure of which None is a value; an absent one is left out of the JSON."""
 _NUMBERS_AND_TEXTS = {str: "string", Path: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -51,13 +53,14 @@ def figure(
 ) -> Any:  # noqa: ANN401
     """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
 
-    An `optional` figure is None by default, and is left out of the JSON then, unless it is `nullable`: see `left_out`.
-    `key` is its name in JSON, where that is no name in Python.
+    An `optional` figure is left out of the JSON if it has its default, which is None, or `ABSENT` where None is a value;
+    a record whose figures are `nullable` says itself which are `left_out`. `key` is the name in JSON, where that is no
+    name in Python.
     """
+    if optional and default is MISSING:
+        default = None
     metadata = {"display": Display(description, digits, percent), "optional": optional, "key": key}
-    return (
-        field(default=None, metadata=metadata, kw_only=True) if optional else field(default=default, metadata=metadata)
-    )
+    return field(default=default, metadata=metadata, kw_only=bool(optional))
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(figure, field))
@@ -86,11 +89,11 @@ class Record:
         }
 
     def left_out(self) -> set[str]:
-        """Return the optional figures that are left out of the JSON: those that are None."""
+        """Return the optional figures that are left out of the JSON: those with their default."""
         return {
             entry.name
             for entry in fields(cast("Any", self))
-            if entry.metadata.get("optional") and getattr(self, entry.name) is None
+            if entry.metadata.get("optional") and getattr(self, entry.name) is entry.default
         }
 
     def rounded(self, digits: int = 6) -> Self:
@@ -167,7 +170,7 @@ def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schem
         text, kind = _display(entry.metadata).description, kinds[entry.name]
         if not entry.metadata.get("optional"):
             required.append(_key(entry))
-        elif entry.metadata["optional"] != "nullable":
+        elif entry.metadata["optional"] != "nullable" and entry.default is None:
             kind = Union[tuple(option for option in get_args(kind) or [kind] if option is not NoneType)]  # noqa: UP007
         properties[_key(entry)] = _type(kind, records) | ({"description": text} if text else {})
     return {"type": "object", "properties": properties, "required": required}

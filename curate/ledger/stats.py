@@ -1,10 +1,11 @@
 """Totals of a ledger per judge and rubric: calls, ratings, tokens and cost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
-from curate.core.config import Json
+from curate.core.figures import Record, figure
 from curate.core.records import STATUSES
 from curate.ledger.identities import noted
 from curate.ledger.store import Ledger
@@ -13,14 +14,35 @@ from curate.ledger.tables import LOST, calls, judges, ratings
 FIGURES = ("prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", "reasoning_tokens", "cost")
 
 
-def stats(ledger: Ledger) -> list[dict[str, Json]]:
-    """Return one row per judge and rubric, sorted by both.
+class JudgeTotals(Record, schema_name="row"):
+    """A row per judge and rubric."""
 
-    Keys: judge, identity (JSON text), rubric, scale (as text; None if unreadable), calls, failed_calls, lost_calls
-    (attempts with unknown outcome; not included in `calls`), first and last (dates of calls), the number of ratings per
-    status, tokens by kind and cost (None if any reply has none), `costs` (currency -> amount; the key "" for calls of
-    version 0.1, which recorded none), models (as named in replies).
-    """
+    judge: str = figure("digest")
+    identity: str | None = figure("what the digest is of, as JSON")
+    rubric: str | None = figure("digest")
+    scale: str | None = figure("grades, those that mean relevant before the bar")
+    models: tuple[str, ...] = figure("as the replies name them")
+    calls: int = figure("with a reply, or without one")
+    failed_calls: int = figure("without a reply")
+    lost_calls: int = figure("tries that may be paid, whose answer was lost")
+    rated: int = figure("ratings with a grade")
+    refused: int = figure("pairs that a model refused to grade")
+    unparsed: int = figure("pairs whose answer could not be read")
+    failed: int = figure("pairs without an answer")
+    first: str | None = figure("time of the first call")
+    last: str | None = figure("time of the last call")
+    prompt_tokens: int | None = figure("of all replies; null where one does not tell, likewise the next four")
+    cached_tokens: int | None = figure("prompt tokens from the vendor's cache")
+    written_tokens: int | None = figure("prompt tokens written to that cache")
+    output_tokens: int | None = figure("of all replies")
+    reasoning_tokens: int | None = figure("output tokens of reasoning")
+    cost: float | None = figure("null where a reply does not know its cost", digits=4)
+    costs: Mapping[str, float] = figure("currency -> what is known")
+    """The key is empty for calls of version 0.1, which recorded no currency."""
+
+
+def stats(ledger: Ledger) -> list[JudgeTotals]:
+    """Return one row per judge and rubric, sorted by both."""
     with ledger.database.transaction("snapshot") as connection:
         scales = noted(connection)
         identities = {row.judge_digest: row.identity for row in connection.execute(sa.select(judges))}
@@ -29,22 +51,24 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
         for row in connection.execute(_costs()):
             costs.setdefault((row.judge, row.rubric), {})[row.currency] = row.cost
         rated = {(row.judge, row.rubric): row._asdict() for row in connection.execute(_ratings())}
-    none = {
+    none: dict[str, Any] = {
         **dict.fromkeys(("calls", "failed_calls", "lost_calls", *STATUSES), 0),
         **dict.fromkeys(("first", "last", *FIGURES)),
     }
     return [
-        {
-            **none,
-            **called.get(key, {}),
-            **rated.get(key, {}),
-            "judge": key[0],
-            "rubric": key[1],
-            "scale": scale.described() if (scale := scales.of(*key)) else None,
-            "identity": identities.get(key[0]),
-            "costs": dict(costs.get(key, {})),
-            "models": ledger.models(*key),
-        }
+        JudgeTotals(
+            **none
+            | called.get(key, {})
+            | rated.get(key, {})
+            | {
+                "judge": key[0],
+                "rubric": key[1],
+                "scale": scale.described() if (scale := scales.of(*key)) else None,
+                "identity": identities.get(key[0]),
+                "costs": costs.get(key, {}),
+                "models": tuple(ledger.models(*key)),
+            }
+        )
         for key in sorted({*called, *rated})
     ]
 

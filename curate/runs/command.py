@@ -104,6 +104,8 @@ class Command(Section):
     """What is typed behind `curate`: `check pool`."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Two calls for the help, without the word `curate`."""
+    answers: ClassVar[str] = ""
+    """What `--json` prints, for its schema; by default the first line of the record's docstring."""
     removed: ClassVar[Mapping[str, str]] = {}
     """Option of the version before -> what to type instead."""
     asks: ClassVar[bool] = False

@@ -65,7 +65,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "verify:VerifyCommand",
         "ready:ReadyCommand",
         "paper:PaperCommand",
-        "extend:ExtendCommand",
+        "extend.command:ExtendCommand",
         "diff:DiffCommand",
     ),
     "Evaluate & train": (
@@ -147,7 +147,7 @@ def _entry(panel: str, home: str) -> Entry:
         "help": cleandoc(command.__doc__ or ""),
         "examples": list(command.examples),
         "json": command.speaks_json,
-        "answer": figures.described(command.answer()),
+        "answer": command.answers or figures.described(command.answer()),
         "options": options if "settings" in fields or not settings else [*options, SET],
         "pipeline": "settings" in fields,
         "settings": settings,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from curate.core.config import Json
+from curate.ask.billing import PlanRow
 from curate.core.errors import ConfigError, CurateError, NotFound, UserError, suggestion
 from curate.llm.providers.presets import told_presets
 from curate.pipeline.folder import SETTINGS, is_run, newest
@@ -137,7 +137,7 @@ def need_audit(work: Run) -> Run:
     return work
 
 
-def quoted(work: Run) -> list[dict[str, Json]]:
+def quoted(work: Run) -> list[PlanRow]:
     """Return the cost estimate of judging, as the rows of `quote`.
 
     The stages before it are run on trial, without paid calls, and discarded.

@@ -1,10 +1,10 @@
 """Options that several commands share, as base classes of commands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curate.core.config import Json
+from curate.ask.billing import PlanRow
 from curate.runs.command import RUN, SPENDING, Assignments, Command, option, setting
 from curate.view.answers import Result
 from curate.view.text import as_table
@@ -113,9 +113,15 @@ class Plannable(Spending):
 
     plan: bool = option("Print calls, tokens and cost; send nothing.", False, group=SPENDING)
 
-    def cost_estimate(self, rows: Sequence[Mapping[str, Json]], digits: int = 4) -> Result[Any]:
+    def cost_estimate(self, rows: Sequence[PlanRow], digits: int = 4) -> Result[Any]:
         """Return rows of calls and cost, the last one their total, as the result."""
-        return Result(rows, [as_table(rows, digits=digits) if rows else "nothing is left to send"])
+        table = as_table([row.to_json() for row in rows], digits=digits) if rows else "nothing is left to send"
+        return Result(rows, [table])
+
+    @classmethod
+    def answer(cls) -> Any:  # noqa: ANN401
+        """Return the type of the data, which is that of the plan with `plan`."""
+        return super().answer() | list[PlanRow]
 
 
 class LedgerFirst(Spending):

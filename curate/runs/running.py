@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from curate.ask.billing import PlanRow
 from curate.core.errors import Incomplete
 from curate.runs.command import RUN, option
 from curate.runs.options import AskingModels, OnPipeline, Plannable
@@ -49,7 +50,12 @@ class AskingStage(StageCommand, Plannable, AskingModels):
         only_plans()
         return self.run_stage(work, force=self.retry)
 
-    def planned_calls(self, work: "Run") -> Sequence[Any]:
+    @classmethod
+    def answer(cls) -> Any:  # noqa: ANN401
+        """Return the type of the plan: a run of stages has no answer in JSON."""
+        return list[PlanRow]
+
+    def planned_calls(self, work: "Run") -> Sequence[PlanRow]:
         """Return the calls that are left to send, as rows, with their cost."""
         from curate.pipeline import stages
 

@@ -9,9 +9,8 @@ import polars as pl
 
 from curate.ask import billing
 from curate.ask.billing import Bill
-from curate.core.config import Json
 from curate.core.errors import UserError
-from curate.llm.exchange_rates import shown
+from curate.core.figures import Record, figure
 from curate.pipeline import facts, legacy
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.facts import NO_POSITIVE, Reports, count
@@ -21,74 +20,77 @@ from curate.runs.runner import Run, State
 from curate.system.files import read_json, read_table
 from curate.view import run_figures
 
-JUDGING = ("judged", "paid")
-BELOW = (*JUDGING, "notes")
-"""Keys of `status_rows` that are printed as sentences below the table of stages."""
+
+class StageStatus(Record, schema_name="row"):
+    """A row per stage of the run, in the order of the pipeline."""
+
+    stage: str = figure("name of the stage")
+    state: State = figure("whether it has to run")
+    rows_in: int | None = figure("rows that it read")
+    rows_out: int | None = figure("rows that it wrote")
+    dropped: int | None = figure("rows that it left out")
+    seconds: float | None = figure("wall-clock time", digits=1)
+    cost: float | None = figure("of what is done; null where unknown or paid in several currencies")
+    currency: str | None = figure("of the cost")
+    judged: float | None = figure(
+        "share of the ratings that are there, of a judge stage that is not done", digits=0, percent=True
+    )
+    paid: Mapping[str, float] | None = figure("currency -> what was paid so far")
+    notes: tuple[str, ...] = figure("what the stage said when it was done")
 
 
-def status_rows(run: Run) -> list[dict[str, Json]]:
-    """Return one row per stage: stage, state, rows_in, rows_out, dropped, seconds, cost, currency (None if unknown).
+def status_rows(run: Run) -> list[StageStatus]:
+    """Return one row per stage.
 
-    For the stage `judge`, `judged` is the share of ratings that exist, and `paid` is currency -> amount; before its
-    first end both are from the ledger, of a partial stage from its report. A completed one has only `paid`, and only
-    with several currencies. `notes` are the notes of the stage's report.
+    `judged` and `paid` are of the stage `judge`; before its first end both are from the ledger, of a partial stage from
+    its report. A completed one has only `paid`, and only with several currencies.
     """
-    rows: list[dict[str, Json]] = []
+    rows = []
     for name, (state, mark) in run.states().items():
-        row: dict[str, Json] = {"stage": name, "state": state}
-        for key in ("rows_in", "rows_out", "dropped"):
-            row[key] = getattr(mark.report, key) if mark else None
+        judged, paid = _judging(run, state, mark) if name == "judge" else (None, None)
+        report = mark.report if mark else None
         rows.append(
-            {
-                **row,
-                "seconds": mark.seconds if mark else None,
-                "cost": mark.report.cost if mark else None,
-                "currency": mark.report.facts.get("currency") if mark else None,
-                **(_judging(run, state, mark) if name == "judge" else dict.fromkeys(JUDGING)),
-                "notes": list(mark.report.notes) if mark else [],
-            }
+            StageStatus(
+                stage=name,
+                state=state,
+                rows_in=report.rows_in if report else None,
+                rows_out=report.rows_out if report else None,
+                dropped=report.dropped if report else None,
+                seconds=mark.seconds if mark else None,
+                cost=report.cost if report else None,
+                currency=cast("str | None", report.facts.get("currency")) if report else None,
+                judged=judged,
+                paid=paid,
+                notes=tuple(report.notes) if report else (),
+            )
         )
     return rows
 
 
-def _judging(run: Run, state: State, mark: Mark | None) -> dict[str, Json]:
+def _judging(run: Run, state: State, mark: Mark | None) -> tuple[float | None, Mapping[str, float] | None]:
     """Return `judged` and `paid` of a judge stage."""
     if mark is not None:
         counts, bills = mark.report.facts, cast("Mapping[str, Bill]", mark.report.facts.get("bill") or {})
         failed, rows = cast("int", counts.get("failed", 0)), mark.report.rows_in
         judged = 1 - failed / rows if state == "partial" and rows else None
         paid = billing.by_currency(bills)
-        return {"judged": judged, "paid": paid if state == "partial" or len(paid) > 1 else None}
+        return judged, paid if state == "partial" or len(paid) > 1 else None
     from curate.ask.quote import progress
 
     try:
-        share_and_cost = progress(cast("JudgeConfig", run.pipeline.sections["judge"]), run.beside("judge"))
+        return progress(cast("JudgeConfig", run.pipeline.sections["judge"]), run.beside("judge"))
     except UserError:  # nothing can be judged yet
-        return dict.fromkeys(JUDGING)
-    return dict(zip(JUDGING, share_and_cost, strict=True))
+        return None, None
 
 
-def spent(rows: Sequence[Mapping[str, Json]]) -> dict[str, float]:
+def spent(rows: Sequence[StageStatus]) -> dict[str, float]:
     """Return currency -> total cost, over the rows of `status_rows`; unknown costs are left out."""
     total: dict[str, float] = {}
     for row in rows:
-        stage_cost = {str(row["currency"]): row["cost"]} if row["cost"] and row["currency"] else {}
-        for currency, amount in cast("Mapping[str, float]", row["paid"] or stage_cost).items():
+        stage_cost = {row.currency: row.cost} if row.cost and row.currency else {}
+        for currency, amount in (row.paid or stage_cost).items():
             total[currency] = total.get(currency, 0.0) + amount
     return dict(sorted(total.items()))
-
-
-def told(rows: Sequence[Mapping[str, Json]]) -> list[str]:
-    """Return lines on unfinished judging, on costs in several currencies, and the notes, for rows of `status_rows`."""
-    lines = []
-    for row in rows:
-        paid = cast("Mapping[str, float] | None", row["paid"]) or {}
-        clauses = [" and ".join(shown(amount, currency) for currency, amount in paid.items()) + " paid"] if paid else []
-        if row["judged"] is not None:
-            clauses.insert(0, f"{cast('float', row['judged']):.0%} of the ratings are there")
-        lines += [f"{row['stage']}: {', '.join(clauses)}"] if clauses else []
-        lines += [f"{row['stage']}: note: {note}" for note in cast("Sequence[str]", row["notes"])]
-    return lines
 
 
 # Summary of a finished run: queries exported and dropped by reason, labels, cost, and the next command.

@@ -8,9 +8,10 @@ from typing import Literal, cast
 import polars as pl
 
 from curate.ask import build
+from curate.ask.billing import PlanRow
 from curate.ask.panel import AskedModel, Panel, packaged_question
 from curate.ask.task import LLMTask
-from curate.core.config import Json, text_digest
+from curate.core.config import text_digest
 from curate.core.errors import ConfigError
 from curate.core.figures import Record, figure
 from curate.core.messages import Reply, Request
@@ -207,7 +208,7 @@ class AnalysisFigures(Record, schema_name="figures"):
     questions: Mapping[str, QuestionFigures] = figure("reasons and difficulty; empty without --model")
 
 
-def planned(run: Run, model_name: str | None, sample_size: int) -> list[dict[str, Json]]:
+def planned(run: Run, model_name: str | None, sample_size: int) -> list[PlanRow]:
     """Return a row per question with unasked pairs: calls, tokens and most cost; nothing is sent."""
     context = run.beside("resolve")
     if model_name is None:

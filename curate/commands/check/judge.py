@@ -21,6 +21,7 @@ from curate.commands.check.repeat import Asking
 from curate.commands.check.warnings import warnings
 from curate.core.config import Json
 from curate.core.errors import ConfigError
+from curate.core.figures import ABSENT
 from curate.core.scale import Scale
 from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
@@ -119,12 +120,12 @@ class Bench:
         ]
 
 
-def planned(run: Run, order: JudgeOptions) -> list[quote.Row]:
+def planned(run: Run, order: JudgeOptions) -> list[billing.PlanRow]:
     """Return the cost estimate of the checks, one row per check and judge; nothing is sent."""
     with _bench(run, order) as bench:
         rows = [quote.row(panel_run.table, judge) for panel_run in bench.rounds() for judge in panel_run.asked()]
-        rows = billing.in_all(rows, bench.context, ("online", "batches"))
-    return [{name: cell for name, cell in row.items() if name != "batches"} for row in rows]
+        plan = billing.in_all(rows, bench.context, ("online", "batches"))
+    return [replace(row, batches=ABSENT) for row in plan]
 
 
 def check(run: Run, order: JudgeOptions) -> dict[str, Any]:

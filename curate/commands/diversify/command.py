@@ -1,13 +1,13 @@
 """`curate diversify`: near-duplicate filtering, or a forecast of it."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
-from curate.core.config import Json
+from curate.commands.diversify.forecast import ForecastRow, ThresholdRow, forecast, swept
+from curate.retrieval.similarity.diversity import thresholds
 from curate.runs.command import option
 from curate.runs.running import StageCommand
 from curate.view.answers import Result, only_plans
+from curate.view.record_words import RecordWords
 from curate.view.text import as_table
 
 
@@ -20,6 +20,7 @@ class DiversifyCommand(StageCommand):
     words = "diversify"
     examples = ("diversify --plan", "diversify --sweep t=0.7:0.9")
     speaks_json = True
+    answers = "A forecast (--plan), a row per table; or a row per threshold (--sweep)."
     stage = "diversify"
 
     plan: bool = option("Print how long it will take; do nothing.", False)
@@ -27,25 +28,17 @@ class DiversifyCommand(StageCommand):
         "Print how many texts of a sample thresholds keep, such as t=0.7:0.9; do nothing.", None, metavar="t=LOW:HIGH"
     )
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[list[ForecastRow] | list[ThresholdRow]]:
         """Filter the texts; with `plan` or `sweep`, answer what that would take or keep."""
-        from curate.commands.diversify.forecast import forecast, swept
-        from curate.retrieval.similarity.diversity import thresholds
-
         if not self.plan and self.sweep is None:
             only_plans()
             return super().result()
-        look = forecast if self.sweep is None else partial(swept, ts=thresholds(self.sweep))
-        rows = self.open_run().look("diversify", look)
-        cells = rows if self.sweep is None else [_sampled(row) for row in rows]
-        table = as_table(cells, digits=1 if self.sweep is None else 3) if rows else "nothing is to be compared"
+        work = self.open_run()
+        rows: list[ForecastRow] | list[ThresholdRow] = (
+            work.look("diversify", forecast)
+            if self.sweep is None
+            else work.look("diversify", partial(swept, ts=thresholds(self.sweep)))
+        )
+        say = RecordWords("diversify/diversify")
+        table = as_table([say.cells(row.schema_name, row) for row in rows]) if rows else say("nothing")
         return Result(rows, [table])
-
-
-def _sampled(row: Mapping[str, Json]) -> dict[str, Json]:
-    """Return a row of a sweep for printing: texts retained and dropped; headings have the sample size."""
-    cells: dict[str, Json] = {"t": row["t"]}
-    for name in ("queries", "corpus"):
-        cells[f"{name} of {row[f'{name}_sampled']:,}"] = row[f"{name}_kept"]
-        cells[f"{name} dropped"] = row[f"{name}_dropped"]
-    return cells

@@ -3,14 +3,15 @@
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import Any, Literal
 
 import numpy as np
 
 from curate.ask import build
 from curate.ask.privacy_guard import Guarded
 from curate.commands.diversify import Config
-from curate.commands.diversify.vectors import TABLES, MaskedTexts
-from curate.core.config import Json
+from curate.commands.diversify.vectors import MaskedTexts
+from curate.core.figures import Record, figure
 from curate.core.records import Role
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.devices import screen_for_pairs
@@ -21,63 +22,73 @@ from curate.retrieval.vectors import CachedEncoder, keys_of
 
 SAMPLE = 32
 """Number of texts encoded for the estimate; their vectors are not stored."""
-ROLES: dict[str, Role] = {"queries": "query", "corpus": "document"}
+ROLES: dict[Literal["queries", "corpus"], Role] = {"queries": "query", "corpus": "document"}
 
 
-def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return one row each for queries and documents: the number of texts, and the estimated minutes.
+class ForecastRow(Record, schema_name="forecast"):
+    """Texts of a table, and how long it takes to compare them."""
 
-    Keys: `texts`. `to_encode`: texts not in the cache. `encode_minutes`: estimated from timing some of them; None for a
-    remote encoder, to which no text is sent. `compare_minutes`: an upper bound from timing one block of products, as if
-    no text were dropped. `t: auto` compares up to 20,000 texts about ten times more.
+    table: Literal["queries", "corpus"] = figure("queries or documents")
+    texts: int = figure("texts of the table")
+    to_encode: int = figure("not in the cache")
+    encode_minutes: float | None = figure("null for an encoder on a server, which is not asked", digits=1)
+    compare_minutes: float = figure("at most", digits=1)
+
+
+class ThresholdRow(Record, schema_name="threshold"):
+    """What a threshold keeps of a sample of the texts."""
+
+    t: float = figure("similarity above which two texts count as alike")
+    queries_sampled: int = figure("queries of the sample")
+    queries_kept: int = figure("those that the threshold keeps")
+    queries_dropped: float | None = figure("share")
+    corpus_sampled: int = figure("documents of the sample")
+    corpus_kept: int = figure("those that the threshold keeps")
+    corpus_dropped: float | None = figure("share")
+
+
+def forecast(config: Config, context: Context) -> list[ForecastRow]:
+    """Return one row each for queries and documents that are compared by a cosine.
+
+    The minutes to encode are from timing some of the texts; those to compare are an upper bound from timing one block
+    of products, as if no text were dropped. `t: auto` compares up to 20,000 texts about ten times more.
     """
-    sides = {name: getattr(config, name) for name in TABLES}
-    rows: list[dict[str, Json]] = []
-    for name in TABLES if config.enabled else ():
-        if not sides[name].by_cosine:
+    rows = []
+    for name, role in ROLES.items() if config.enabled else ():
+        if not getattr(config, name).by_cosine:
             continue  # sentences are compared in seconds
         texts, encoder = MaskedTexts(context, name, config.encoder), build.encoder(context, config.encoder)
-        role = ROLES[name]
         missing = encoder.missing(keys_of((text for _, text in texts.items()), role), role)
-        each = None if isinstance(encoder.encoder, Guarded) else _encoding(texts, encoder) if missing else 0.0
+        per_text = None if isinstance(encoder.encoder, Guarded) else _encoding(texts, encoder, role) if missing else 0.0
         pairs = len(texts) ** 2 / 2 * _comparing(screen_for_pairs(build.device(context), len(texts)), encoder.dim)
-        rows.append(
-            {
-                "table": name,
-                "texts": len(texts),
-                "to_encode": missing,
-                "encode_minutes": None if each is None else _minutes(missing * each),
-                "compare_minutes": _minutes(pairs),
-            }
-        )
+        encode_minutes = None if per_text is None else _minutes(missing * per_text)
+        rows.append(ForecastRow(name, len(texts), missing, encode_minutes, _minutes(pairs)))
     return rows
 
 
-def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[str, Json]]:
+def swept(config: Config, context: Context, ts: Sequence[float]) -> list[ThresholdRow]:
     """Return one row per threshold: how many of the first 20,000 texts of each table the rule would retain and drop.
 
-    Keys: `t`; for queries and corpus `sampled` and `kept` (numbers of texts), `dropped` (share, None without texts).
     Texts that are not in the cache are encoded.
     """
-    found: list[dict[str, Json]] = [{"t": t} for t in ts]
-    for name in TABLES:
+    counts: list[dict[str, Any]] = [{"t": t} for t in ts]
+    for name, role in ROLES.items():
         texts, side = MaskedTexts(context, name, config.encoder), getattr(config, name)
         sample = [text for _, text in islice(texts.items(), CALIBRATION)]
-        vectors = build.encoder(context, config.encoder).encode(sample, ROLES[name])
-        for row, kept in zip(found, sweep(vectors, ts, side.n), strict=True):
+        vectors = build.encoder(context, config.encoder).encode(sample, role)
+        for row, kept in zip(counts, sweep(vectors, ts, side.n), strict=True):
             row |= {
                 f"{name}_sampled": len(sample),
                 f"{name}_kept": kept,
                 f"{name}_dropped": (len(sample) - kept) / len(sample) if sample else None,
             }
-    return found
+    return [ThresholdRow(**row) for row in counts]
 
 
-def _encoding(texts: MaskedTexts, encoder: CachedEncoder) -> float:
+def _encoding(texts: MaskedTexts, encoder: CachedEncoder, role: Role) -> float:
     """Return the seconds per encoded text, timed on texts spread over the table after the model is loaded."""
     step = max(1, len(texts) // SAMPLE)
     sample = [text for _, text in islice(texts.items(), 0, None, step)][:SAMPLE]
-    role = ROLES[texts.table]
     encoder.encoder.encode(sample[:1], role)
     return _seconds(lambda: encoder.encoder.encode(sample, role)) / len(sample)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from curate.ask import billing
+from curate.ask.billing import PlanRow
 from curate.ask.edits import dictionary
 from curate.ask.edits.confirmation import CHANGED, edit_questions
 from curate.ask.edits.rewriting import RULES, has_rules
@@ -173,7 +174,7 @@ def run(config: Config, context: Context) -> Report:
     )
 
 
-def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+def planned(config: Config, context: Context) -> list[PlanRow]:
     """Return rows for the requests that would be sent now, at most."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         panel = Panel(ledger, context, _panel(config, context))

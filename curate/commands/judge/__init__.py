@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from curate.ask.billing import PlanRow
 from curate.runs.command import Names, option
 from curate.runs.running import AskingStage
 from curate.view.answers import Result
@@ -21,6 +22,7 @@ class JudgeCommand(AskingStage):
 
     words = "judge"
     examples = ("judge --models gpt,qwen,deepseek --plan", "judge --models gpt,qwen,deepseek --max-cost 50")
+    answers = "The plan (--plan), a row per judge; empty if nothing is left to send."
     stage = "judge"
     cost_digits = 2
 
@@ -36,7 +38,7 @@ class JudgeCommand(AskingStage):
     allow_weak_judges: bool = option("Continue with judges that did not pass their controls.", False)
     language: str | None = option("Language of the texts, such as zh; default: detected.", None, key="language")
 
-    def planned_calls(self, work: "Run") -> Sequence[Any]:
+    def planned_calls(self, work: "Run") -> Sequence[PlanRow]:
         """Return the calls of the judges, and remember that they were planned."""
         from curate.ask.quote import quote
 

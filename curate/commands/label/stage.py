@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from curate.ask import billing
+from curate.ask.billing import PlanRow
 from curate.ask.panel import ASKED, AskedModel, Panel, asked_facts, packaged_question, refuse_one_family, verdict
 from curate.commands.label import Config, building
 from curate.commands.label.building import LabelSet, build
@@ -168,7 +169,7 @@ def run(config: Config, context: Context) -> Report:
     )
 
 
-def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+def planned(config: Config, context: Context) -> list[PlanRow]:
     """Return rows for the requests that would be sent now, at most."""
     label_set, question, judges = _prepared(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:

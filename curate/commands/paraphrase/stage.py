@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from curate.ask import billing
+from curate.ask.billing import PlanRow
 from curate.ask.panel import ASKED, AskedModel, Panel, asked_facts, refuse_one_family
 from curate.commands.paraphrase import TEMPLATES, Config, figures, prompts, templates
 from curate.commands.paraphrase import pairs as neighbours
@@ -62,7 +63,7 @@ def run(config: Config, context: Context) -> Report:
     )
 
 
-def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+def planned(config: Config, context: Context) -> list[PlanRow]:
     """Return rows for the requests that would be sent now; repeated requests after a broken rule are not included."""
     drawn = draw(config, context, _queries(context))
     with Ledger(context.ledger or default_path(context.home)) as ledger:

@@ -17,10 +17,10 @@ from curate.ask.panel_state import HeuristicState, JudgeState, LlmState
 from curate.commands.pilot import pilot_figures
 from curate.commands.pilot.pilot_figures import WORDS, PeopleKappa, PilotAnswers, PilotFigures, RuleKappa
 from curate.core.errors import ConfigError, NotFound, UserError
-from curate.core.figures import Figure
+from curate.core.figures import ABSENT, Figure
 from curate.core.records import FILTERED
 from curate.ledger import Ledger, default_path
-from curate.llm.budget import plan
+from curate.llm import budget
 from curate.llm.client import Unreadable
 from curate.panel import cascade
 from curate.panel.voting import PAIR, loaded
@@ -167,17 +167,17 @@ class PilotBench:
         queries = self.people.pairs["query_id"].unique().sort().head(PROMPTS)
         prompts = table.cut(judge, table.pool.pairs.filter(pl.col("query_id").is_in(queries.implode())))[:PROMPTS]
         requests = (task.request for task in rating.tasks(judge.judge, prompts, judge.key))
-        estimate = plan(requests, judge.settings.price, table.token_rate(judge))
+        estimate = budget.plan(requests, judge.settings.price, table.token_rate(judge))
         pairs = sum(len(prompt.passages) for prompt in prompts)
         return (None if estimate.cost is None else estimate.cost / pairs), estimate.currency
 
 
-def planned(run: Run, command: PilotReportCommand) -> list[quote.Row]:
+def planned(run: Run, command: PilotReportCommand) -> list[billing.PlanRow]:
     """Return calls and cost of asking the candidates, a row per judge; nothing is sent."""
     with _bench(run, command) as bench:
         rows = [quote.row(bench.panel.table, judge) for judge in bench.asked().asked()]
-        rows = billing.in_all(rows, bench.context, ("online", "batches"))
-    return [{name: cell for name, cell in row.items() if name != "batches"} for row in rows]
+        plan = billing.in_all(rows, bench.context, ("online", "batches"))
+    return [replace(row, batches=ABSENT) for row in plan]
 
 
 def compare(run: Run, command: PilotReportCommand) -> PilotFigures:

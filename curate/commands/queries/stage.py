@@ -9,6 +9,7 @@ from statistics import median
 import polars as pl
 
 from curate.ask import billing
+from curate.ask.billing import PlanRow
 from curate.ask.panel import ASKED, AskedModel, Panel, asked_facts, refuse_one_family
 from curate.commands.queries import Config
 from curate.commands.queries import task as prompts
@@ -286,7 +287,7 @@ def run(config: Config, context: Context) -> Report:
     )
 
 
-def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+def planned(config: Config, context: Context) -> list[PlanRow]:
     """Return rows for the requests that would be sent now; repeated requests after a broken rule are not included."""
     drawn = _draw(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:

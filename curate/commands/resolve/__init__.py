@@ -25,4 +25,5 @@ class ResolveCommand(AskingStage):
         "resolve",
         "resolve --plan",
     )
+    answers = "The plan (--plan), a row for a judge that settles contested pairs; empty if nothing is left to send."
     stage = "resolve"

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from curate.ask import billing, settling
+from curate.ask.billing import PlanRow
 from curate.ask.settling import Settled
 from curate.commands.resolve import Config
 from curate.core.config import Json
@@ -247,7 +248,7 @@ def preflight(_config: Config, context: Context) -> None:
         settling.preflight(name, context)
 
 
-def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+def planned(config: Config, context: Context) -> list[PlanRow]:
     """Return the cost estimate of the tie-breaker judge, one row; [] if none is set."""
     name = settling.judge_of(context)
     if name is None:

@@ -1,17 +1,16 @@
 """`curate run`: all stages of a pipeline, or with `--plan` a cost estimate of them."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
 
+from curate.commands.run.plan import RunPlan, plan
+from curate.llm.exchange_rates import shown
 from curate.runs.command import RUN, argument, option
+from curate.runs.opening import opened_to_plan
 from curate.runs.options import OnPipeline, Plannable
 from curate.runs.running import stages_result
 from curate.view.answers import Result, only_plans
+from curate.view.record_words import RecordWords
 from curate.view.text import as_table
-
-if TYPE_CHECKING:
-    from curate.commands.run.plan import RunPlan
 
 
 class RunCommand(OnPipeline, Plannable):
@@ -28,7 +27,7 @@ class RunCommand(OnPipeline, Plannable):
     force: bool = option("Run again even if up to date.", False, group=RUN)
     allow_weak_judges: bool = option("Continue with judges that did not pass their controls.", False)
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[RunPlan]:
         """Run the stages; with `plan`, return what they would ask of models, and the cost."""
         if self.plan:
             return self._cost_estimate()
@@ -38,39 +37,40 @@ class RunCommand(OnPipeline, Plannable):
         work.execute(None, force=self.force)
         return stages_result(work, None)
 
-    def _cost_estimate(self) -> Result[Any]:
-        from curate.commands.run.plan import plan
-        from curate.runs.opening import opened_to_plan
+    @classmethod
+    def answer(cls) -> type[RunPlan]:
+        """Return the type of the plan: a run of stages has no answer in JSON."""
+        return RunPlan
 
+    def _cost_estimate(self) -> Result[RunPlan]:
         work = opened_to_plan(self.pipeline, self.run, [*self.settings, *self.assignments()], tell=self.notify)
         work.progress, work.tell, work.consent = self.progress, self.tell, self.consent()
         run_plan = plan(work)
-        return Result(asdict(run_plan), _lines(run_plan), [*run_plan.unknown, *run_plan.assumed])
+        return Result(run_plan, _text(run_plan), [*run_plan.unknown, *run_plan.assumed])
 
 
-def _lines(run_plan: "RunPlan") -> Iterator[str]:
+def _text(run_plan: RunPlan) -> Iterator[str]:
+    say = RecordWords("run/run")
     if not run_plan.rows:
-        yield "nothing is left to send"
+        yield say("nothing")
         return
-    hidden = {"exact"} if any(row["least"] != row["most"] for row in run_plan.rows) else {"exact", "least"}
-    yield as_table(
-        [{name: cell for name, cell in row.items() if name not in hidden} for row in run_plan.rows], digits=2
-    )
-    yield _total(run_plan)
+    keys = ["calls", *(["least"] if any(row.least != row.most for row in run_plan.rows) else []), "most"]
+    yield as_table([dict(cell for key in keys for cell in say.cells(key, row).items()) for row in run_plan.rows])
+    yield _total(run_plan, say)
     if run_plan.prices:
-        yield "\nper million tokens"
-        yield as_table(run_plan.prices, digits=4)
-    for title, sentences in (("not known", run_plan.unknown), ("assumed", run_plan.assumed)):
+        yield say("per_million")
+        yield as_table([say.cells("price", price) for price in run_plan.prices])
+    for title, sentences in (("unknown", run_plan.unknown), ("assumed", run_plan.assumed)):
         if sentences:
-            yield f"\n{title}:"
+            yield say(title)
             yield from (f"  {sentence}" for sentence in sentences)
 
 
-def _total(run_plan: "RunPlan") -> str:
-    from curate.llm.exchange_rates import shown
-
-    if run_plan.most is not None and run_plan.least is not None:
-        fewest = f"{shown(run_plan.least, run_plan.currency)} to " if run_plan.least < run_plan.most else ""
-        return f"in all: {fewest}{shown(run_plan.most, run_plan.currency)} at most"
-    priced = "" if run_plan.known is None else f"; what has a price: at most {shown(run_plan.known, run_plan.currency)}"
-    return f"in all: not known{priced}"
+def _total(run_plan: RunPlan, say: RecordWords) -> str:
+    least, most, known = (
+        None if amount is None else shown(amount, run_plan.currency)
+        for amount in (run_plan.least, run_plan.most, run_plan.known)
+    )
+    if run_plan.most is None or run_plan.least is None:
+        return say("total_unknown", priced="" if known is None else say("priced", known=known))
+    return say("total_range" if run_plan.least < run_plan.most else "total", least=least, most=most)

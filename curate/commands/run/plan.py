@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from curate.ask import build, settling
+from curate.ask.billing import PlanRow
 from curate.ask.forecast import PoolSize, forecast, times
 from curate.ask.quote import quote
 from curate.commands.export import Config as ExportConfig
 from curate.commands.mask import Config as MaskConfig
 from curate.commands.run.unfiltered import BEFORE, Unfiltered, of_run, of_source
-from curate.core.config import Json, Settings
+from curate.core.config import Settings
 from curate.core.errors import DataError, UserError
+from curate.core.figures import ABSENT, Record, figure
 from curate.core.records import FIELDS, FILTERED
 from curate.llm.budget import CostEstimate
 from curate.llm.cost import Price, tokens
@@ -103,8 +105,8 @@ def exact(work: Run, name: str) -> Lines | None:
     return _cost_lines(name, work.look(name, plan), exact=True, cascade=cascade, batch=batch) if plan else None
 
 
-def _stage_plan(name: str) -> Callable[[Any, Context], list[dict[str, Json]]]:
-    planned: Callable[[Any, Context], list[dict[str, Json]]] = stages.module(name).planned
+def _stage_plan(name: str) -> Callable[[Any, Context], list[PlanRow]]:
+    planned: Callable[[Any, Context], list[PlanRow]] = stages.module(name).planned
     return planned
 
 
@@ -175,23 +177,23 @@ def _pools(work: Run, texts: Unfiltered) -> PoolSize:
 
 
 def _cost_lines(
-    stage: str, rows: Sequence[Mapping[str, Any]], *, exact: bool, cascade: bool = False, batch: bool = False
+    stage: str, rows: Sequence[PlanRow], *, exact: bool, cascade: bool = False, batch: bool = False
 ) -> Lines:
     """Return the rows of a stage's own estimate, without its total, as lines of the pipeline's estimate."""
     lines = []
     for row in rows:
-        label, answers = row.get("judge", row.get("question")), row.get("answer_tokens", row.get("output_tokens"))
-        cost = row.get("online", row.get("cost"))
-        if batch and row.get("batches") is not None:
-            cost = row["batches"]
+        label, tokens = row.judge or row.question or "", row.answer_tokens or row.output_tokens or 0
+        cost = row.cost if row.online is ABSENT else row.online
+        if batch and row.batches not in (ABSENT, None):
+            cost = row.batches
         if label != IN_ALL:
-            estimate = CostEstimate(row["calls"], row["prompt_tokens"], answers, cost, row["currency"] or "USD")
-            least = row["cascade_least"] if cascade else cost
+            estimate = CostEstimate(row.calls, row.prompt_tokens, tokens, cost, row.currency or "USD")
+            least = row.cascade_least if cascade else cost
             lines.append(PlannedCost(stage, label, estimate, least, exact))
     return lines
 
 
-_EXACT: Mapping[str, Callable[..., list[dict[str, Json]]]] = {"judge": quote, "resolve": _stage_plan("resolve")}
+_EXACT: Mapping[str, Callable[..., list[PlanRow]]] = {"judge": quote, "resolve": _stage_plan("resolve")}
 _FORECASTS: Mapping[str, Callable[[Run, str, Unfiltered], tuple[Lines, list[str]]]] = {
     "mask": _mask_lines,
     FILTERED: _pool_lines,
@@ -204,34 +206,48 @@ _FORECASTS: Mapping[str, Callable[[Run, str, Unfiltered], tuple[Lines, list[str]
 
 # Cost of a whole pipeline in one currency, with assumptions.
 
-Row = dict[str, Json]
 Rates = Mapping[str, Rate | None]
 """Currency of a price -> exchange rate to the currency of the estimate, None if unknown."""
 NAMING = {"models", "model", "generator", "panel", "settle"}
 """Names of settings of stages whose values are names of language models."""
 
 
-@dataclass(frozen=True)
-class RunPlan:
-    """Cost estimate of a pipeline: model calls, minimum and maximum cost."""
+class PlannedCalls(Record, schema_name="asked"):
+    """Calls of one model for one purpose of a stage."""
 
-    rows: Sequence[Row]
-    """One row per stage, model and purpose: `stage`, `asked`, `calls`, `prompt_tokens`, `answer_tokens`, `exact`, and
-    `least` and `most`, minimum and maximum cost in `currency`."""
-    prices: Sequence[Row]
-    """One row per model: `model`, price of `input` and `output` per million tokens, `currency`, `date`, `source`; None
-    if unknown."""
-    least: float | None
-    """Minimum cost: sum of `least` over rows; None if one is unknown."""
-    most: float | None
-    known: float | None
-    """Maximum cost of the rows with a known price; None if an exchange rate is missing."""
-    currency: str | None
-    """Currency of all amounts, except of models whose price has no exchange rate."""
-    assumed: Sequence[str]
-    """Sentences on assumptions."""
-    unknown: Sequence[str]
-    """Sentences on unknown prices and rates, with how to set them."""
+    stage: str = figure("stage that calls the model")
+    asked: str = figure("the model, with what it is asked for")
+    calls: int | None = figure("null where it cannot be counted yet")
+    prompt_tokens: int | None = figure("estimate")
+    answer_tokens: int | None = figure("at most")
+    least: float | None = figure("cost at least", digits=2)
+    most: float | None = figure("cost at most; null without a price", digits=2)
+    currency: str | None = figure("of the cost")
+    exact: bool = figure("counted in the input of the stage, which is there, not forecast")
+
+
+class ModelPrice(Record, schema_name="price"):
+    """Price of a model."""
+
+    model: str = figure("name of the model")
+    input: float | None = figure("per million tokens; null where it is unknown", digits=4)
+    output: float | None = figure("likewise", digits=4)
+    currency: str | None = figure("of the price")
+    date: str | None = figure("day on which it was read")
+    source: str | None = figure("page on which it was read")
+
+
+class RunPlan(Record, schema_name="bill"):
+    """What all stages of a pipeline would ask of models (--plan), and what that costs at most."""
+
+    rows: tuple[PlannedCalls, ...] = figure("empty if nothing is left to send")
+    prices: tuple[ModelPrice, ...] = figure("of all models that would be asked")
+    least: float | None = figure("what all rows come to at least, in a cascade; null where one is not known")
+    most: float | None = figure("what all rows come to at most; likewise")
+    known: float | None = figure("what the rows with a price come to at most; null without a rate into one currency")
+    currency: str | None = figure("of the totals")
+    assumed: tuple[str, ...] = figure("what was assumed, a sentence each")
+    unknown: tuple[str, ...] = figure("what is not known and how to set it, a sentence each")
 
 
 def plan(work: Run) -> RunPlan:
@@ -284,41 +300,42 @@ def _summed(work: Run, lines: Sequence[PlannedCost], assumed: Sequence[str]) -> 
     least = context.rates.total([(planned.least, estimate.currency) for planned, estimate in priced], currency).amount
     complete = len(priced) == len(lines)
     return RunPlan(
-        rows,
-        [_price(name, price, rates) for name, price in models.items()],
-        least if complete else None,
-        most if complete else None,
-        most,
-        currency,
-        [*assumed, *(rate.said() for rate in rates.values() if rate and rate.date)],
-        list(_unknown(lines, models, currency, rates)),
+        rows=tuple(rows),
+        prices=tuple(_price(name, price, rates) for name, price in models.items()),
+        least=least if complete else None,
+        most=most if complete else None,
+        known=most,
+        currency=currency,
+        assumed=(*assumed, *(rate.said() for rate in rates.values() if rate and rate.date)),
+        unknown=tuple(_unknown(lines, models, currency, rates)),
     )
 
 
-def _row(planned: PlannedCost, rates: Rates) -> Row:
+def _row(planned: PlannedCost, rates: Rates) -> PlannedCalls:
     estimate = planned.estimate
     rate = rates.get(estimate.currency) if estimate else None
     most, least = (_amount(amount, rate) for amount in (estimate.cost if estimate else None, planned.least))
-    return {
-        "stage": planned.stage,
-        "asked": planned.asked,
-        "calls": estimate.calls if estimate else None,
-        "prompt_tokens": estimate.prompt_tokens if estimate else None,
-        "answer_tokens": estimate.output_tokens if estimate else None,
-        "least": least,
-        "most": most,
-        "currency": None if most is None or estimate is None else rate.into if rate else estimate.currency,
-        "exact": planned.exact,
-    }
+    return PlannedCalls(
+        stage=planned.stage,
+        asked=planned.asked,
+        calls=estimate.calls if estimate else None,
+        prompt_tokens=estimate.prompt_tokens if estimate else None,
+        answer_tokens=estimate.output_tokens if estimate else None,
+        least=least,
+        most=most,
+        currency=None if most is None or estimate is None else rate.into if rate else estimate.currency,
+        exact=planned.exact,
+    )
 
 
-def _price(name: str, price: Price | None, rates: Rates) -> Row:
+def _price(name: str, price: Price | None, rates: Rates) -> ModelPrice:
     if price is None:
-        return {"model": name, "input": None, "output": None, "currency": None, "date": None, "source": None}
+        return ModelPrice(name, None, None, None, None, None)
     rate = rates.get(price.currency)
-    prices = {kind: _amount(getattr(price, kind), rate) for kind in ("input", "output")}
-    read: Row = {"date": str(price.date), "source": price.source}
-    return {"model": name, **prices, "currency": rate.into if rate else price.currency, **read}
+    currency = rate.into if rate else price.currency
+    return ModelPrice(
+        name, _amount(price.input, rate), _amount(price.output, rate), currency, str(price.date), price.source
+    )
 
 
 def _amount(amount: float | None, rate: Rate | None) -> float | None:

@@ -20,20 +20,14 @@ from typing import Any
 
 from curate.core import figures, safe_yaml
 from curate.core.errors import NotFound, suggestion
-from curate.pipeline import stages
 from curate.runs.command import Command
 from curate.runs.index import command_class, load
-from curate.runs.options import Plannable
 from curate.system.resources import data_file
 from curate.view.answers import listed
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ENVELOPE = "envelope"
 SHARED = "shared"
-MAKING = "making"
-"""Name of the file for all commands of stages that build a task type, whose `--plan --json` output is the same."""
-_ALONE = {"status show": "show"}
-"""Top-level commands whose schema is in the folder of another command."""
 _PLAIN = {name: {"type": name} for name in ("string", "integer", "number", "boolean", "null", "object")}
 
 Schema = dict[str, Any]
@@ -41,7 +35,7 @@ Schema = dict[str, Any]
 
 def names() -> list[str]:
     """Return every command whose output has a schema, and `envelope`, the object that contains all outputs; sorted."""
-    return sorted(_files().keys() - {SHARED, MAKING} | set(stages.BUILDING) | _answers().keys())
+    return sorted(_files().keys() - {SHARED} | _answers().keys())
 
 
 def about(name: str) -> str:
@@ -73,11 +67,9 @@ def schema(name: str) -> Schema:
 
 
 def _of_records(command: type[Command]) -> Schema:
-    """Return the schema of a command's records; with `--plan`, a plan is printed instead."""
     schema = figures.schema(command.answer())
-    if issubclass(command, Plannable):
-        definitions = {**schema.pop("$defs"), "plan": _type(_file(SHARED)["types"]["plan"])}
-        schema = {"anyOf": [schema, typed("plan[]")], "$defs": definitions}
+    if not schema["$defs"]:
+        del schema["$defs"]
     return schema
 
 
@@ -147,8 +139,7 @@ def _answers() -> dict[str, dict[str, Any]]:
 
 
 def _file(name: str) -> dict[str, Any]:
-    path = _files()[MAKING if name in stages.BUILDING else name]
-    content: dict[str, Any] = safe_yaml.parse(safe_yaml.read(path))
+    content: dict[str, Any] = safe_yaml.parse(safe_yaml.read(_files()[name]))
     return content
 
 
@@ -158,5 +149,5 @@ def _files() -> dict[str, Path]:
     for path in data_file("commands").glob("*/*schema.yaml"):
         folder, word = path.parent.name.replace("_", "-"), path.name.removesuffix("schema.yaml").removesuffix(".")
         name = f"{folder} {word}".strip()
-        paths[_ALONE.get(name, name)] = path
+        paths[name] = path
     return paths

@@ -3,16 +3,22 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
+import yaml
+
+from curate.core.figures import Record, figure
+from curate.llm.exchange_rates import shown
+from curate.pipeline.folder import newest, readable, table_path
 from curate.runs.command import argument, option
+from curate.runs.opening import opened
 from curate.runs.options import OnPipelineFile, OnRun
+from curate.runs.status import StageStatus, status_rows
+from curate.system.files import read_json
 from curate.view.answers import Result, plain
+from curate.view.record_words import RecordWords
 from curate.view.text import as_table
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 LONGEST = 60
 """Characters of a value that `show` prints; `--json` has all."""
@@ -27,17 +33,49 @@ class StatusCommand(OnPipelineFile):
     words = "status"
     examples = ("status", "status --run runs/demo --json")
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[list[StageStatus]]:
         """Return a row per stage."""
-        from curate.llm.exchange_rates import shown
-        from curate.runs.opening import opened
-        from curate.runs.status import BELOW, status_rows, told
-
         rows = status_rows(opened(self.pipeline, self.run, tell=self.notify))
-        costs = [shown(row["cost"], None) if isinstance(row["cost"], float) else None for row in rows]
-        table = [{**row, "cost": cost} for row, cost in zip(rows, costs, strict=True)]
-        columns = [{name: row[name] for name in row if name not in BELOW} for row in table]
-        return Result(rows, [as_table(columns), *told(rows)])
+        return Result(rows, _stages(rows))
+
+
+def _stages(rows: Sequence[StageStatus]) -> Iterator[str]:
+    """Yield the table of stages, then lines on unfinished judging, on costs in several currencies, and the notes."""
+    say = RecordWords("status/status")
+    yield as_table(
+        [say.cells("stage", row, cost=shown(row.cost, None) if isinstance(row.cost, float) else None) for row in rows]
+    )
+    for row in rows:
+        judging = [say("judged", row)] if row.judged is not None else []
+        if row.paid:
+            amounts = (shown(amount, currency) for currency, amount in row.paid.items())
+            judging.append(say("paid", amounts=" and ".join(amounts)))
+        if judging:
+            yield say("judging", row, judging=", ".join(judging))
+        yield from (say("note", row, note=note) for note in row.notes)
+
+
+class TableColumn(Record, schema_name="column"):
+    """A column of a table."""
+
+    name: str = figure("name of the column")
+    type: str = figure("as polars names it")
+
+
+class TableHead(Record, schema_name="table"):
+    """The columns and first rows of a table, or the figures of a JSON file of the run."""
+
+    path: Path = figure("file of the table")
+    rows: int = figure("of the whole table")
+    columns: tuple[TableColumn, ...] = figure("in the order of the table")
+    head: tuple[Mapping[str, Any], ...] = figure("the first rows, column -> value; dates as ISO 8601")
+
+
+class FileFigures(Record, schema_name="figures"):
+    """The figures of a JSON file of a run."""
+
+    path: Path = figure("the file")
+    figures: Any = figure("what the file holds")
 
 
 class ShowCommand(OnRun):
@@ -54,32 +92,26 @@ class ShowCommand(OnRun):
     )
     rows: int = option("Number of rows.", 10, ge=0)
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[TableHead | FileFigures]:
         """Return path, number of rows, columns and the first rows; of a JSON file, path and figures."""
-        from curate.pipeline.folder import newest, readable, table_path
-        from curate.system.files import read_json
-
         path = readable(table_path(self.run or newest(), self.table))
         if path.suffix == ".json":
-            import yaml
-
             figures = read_json(path)
             text = yaml.safe_dump(figures, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100)
-            return Result({"path": path, "figures": figures}, [str(path), text.rstrip()])
-        import polars as pl
-
+            return Result(FileFigures(path, figures), [str(path), text.rstrip()])
         lazy = pl.scan_parquet(path)
         count, head = lazy.select(pl.len()).collect().item(), lazy.head(self.rows).collect()
-        columns = [{"name": name, "type": str(kind)} for name, kind in head.schema.items()]
-        lines = _table(path, count, columns, head)
-        return Result({"path": path, "rows": count, "columns": columns, "head": head.to_dicts()}, lines)
+        columns = tuple(TableColumn(name, str(kind)) for name, kind in head.schema.items())
+        table = TableHead(path, count, columns, tuple(head.to_dicts()))
+        return Result(table, _table(table))
 
 
-def _table(path: Path, count: int, columns: Sequence[Mapping[str, str]], head: "pl.DataFrame") -> Iterator[str]:
-    yield f"{path}: {count:,} rows"
-    yield as_table([{"column": column["name"], "type": column["type"]} for column in columns])
-    if len(head):
-        rows = [{name: _cell(value) for name, value in row.items()} for row in head.to_dicts()]
+def _table(table: TableHead) -> Iterator[str]:
+    say = RecordWords("status/status")
+    yield say("table", table)
+    yield as_table([say.cells("column", column) for column in table.columns])
+    if table.head:
+        rows = [{name: _cell(value) for name, value in row.items()} for row in table.head]
         yield f"\n{as_table(rows, text_columns=len(rows[0]))}"
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from curate.ask import billing
+from curate.ask.billing import PlanRow
 from curate.ask.edits import dictionary, question_templates, synonyms
 from curate.ask.edits.rewriting import RULES
 from curate.ask.edits.synonym_matcher import Lexer
@@ -72,7 +73,7 @@ def run(config: Config, context: Context) -> Report:
     )
 
 
-def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+def planned(config: Config, context: Context) -> list[PlanRow]:
     """Return rows for the requests that would be sent now; repeated requests after a broken rule are not included."""
     queries = list(context.queries.select("query_id", "text").iter_rows())
     with Ledger(context.ledger or default_path(context.home)) as ledger:

@@ -136,7 +136,7 @@ def trained(recipe: RecipeData, seed: int, folder: Path, progress: Progress) -> 
     ones.
     """
     if (folder / SEED).is_file():
-        return TrainedSeed(**read_json(folder / SEED))
+        return TrainedSeed.from_json(read_json(folder / SEED))
     trainee = recipe.trainee()
     fitted = _fitted(recipe, trainee, seed, folder / "fit", progress)
     dev_scores, dev_after = dict(fitted.dev), trainee.dev(trainee.model)

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from curate.commands.train_set.stage import TrainSetFigures
+from curate.commands.train_set.stage import NAME, TrainSetFigures
 from curate.core.errors import UserError
 from curate.runs.command import RUN, Names, argument, option, setting
 from curate.runs.options import OnPipeline, Plannable
 from curate.runs.running import all_stages, written
+from curate.system.files import read_json
 from curate.view.answers import Result
 from curate.view.record_words import RecordWords
 from curate.view.text import as_table, caveats, too_few
@@ -52,7 +53,7 @@ class TrainSetCommand(OnPipeline, Plannable):
             raise UserError(f"{work.folder}: no run of a train set; name a folder or a task, or give --run")
         if estimate := all_stages(self, work, force=self.force):
             return estimate
-        figures = TrainSetFigures.read(work.folder / "train_set")
+        figures = TrainSetFigures.from_json(read_json(work.folder / "train_set" / NAME))
         warnings = caveats(figures.heuristic, figures.queries["before"] if figures.mined[-1].pairs else None)
         say = RecordWords("train_set/train_set")
         warnings += [say("unchecked")] if figures.leaks is None else []

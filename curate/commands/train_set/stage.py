@@ -73,13 +73,6 @@ class TrainSetFigures(Record, schema_name="figures"):
     negatives_by_grade: Mapping[str, int] = figure("best grade -> negatives")
     mined: tuple[MinedBand, ...] = figure("negatives mined without a judge, by position in the pool, then all")
 
-    @classmethod
-    def read(cls, folder: Path) -> "TrainSetFigures":
-        """Return the figures that the stage wrote to its folder."""
-        entries = read_json(folder / NAME)
-        mined = tuple(MinedBand(**band) for band in entries["mined"])
-        return cls(**entries | {"leaks": entries["leaks"] and LeakCounts(**entries["leaks"]), "mined": mined})
-
 
 def mined(verdicts: pl.DataFrame, pool: pl.DataFrame, labels: pl.DataFrame, seed: int) -> tuple[MinedBand, ...]:
     """Return the share of false negatives if mined without a judge, per band of pool positions and in total."""

@@ -111,7 +111,7 @@ def card(benchmark: Benchmark, tasks: Tasks) -> str:
     default = f"{first.name}-{first.default}"
     configs = [config for kind, tables in tables_of.items() for config in _configs(tables, kind.name, default)]
     policies = benchmark.verdicts["policy"].unique().sort().to_list()
-    judged = [counts for kind, (_, counts) in tasks.items() if kind.judged]
+    judged: list[Any] = [counts for kind, (_, counts) in tasks.items() if kind.judged]
     made_with = {kind.stage: kind for kind in reversed(list(tasks))}
     stated = task_metadata.block(first.name, first.mteb.type, benchmark.facts)
     return _rendered(
@@ -120,7 +120,7 @@ def card(benchmark: Benchmark, tasks: Tasks) -> str:
         name=benchmark.name,
         language=benchmark.language,
         summaries=_by_language(benchmark, lambda language: benchmark_kind.of(language)["summary"]),
-        judged=next(iter(judged), None),
+        judged=next((counts for counts in judged if "positives" in counts), next(iter(judged), None)),
         example=_pair(benchmark) if judged else {},
         tasks=tasks,
         default=default,

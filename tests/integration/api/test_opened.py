@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 import curate
 from curate.api.run_view import RunView
 from curate.api.tables import StageTable
+from curate.ask.billing import PlanRow
 from curate.core.records import TABLES
 from curate.system.files import digests, read_table
 from tests.support.runs import ran
@@ -134,7 +135,7 @@ def test_texts_of_others_are_escaped(run: curate.RunView) -> None:
         curate.open(folder),
         curate.agree(pl.DataFrame(rows)),
         curate.anonymise([HOSTILE]),
-        curate.CostPlan([{"judge": HOSTILE, "calls": 1, "prompt_tokens": 1, "online": None, "currency": None}]),
+        curate.CostPlan([PlanRow.from_json({"judge": HOSTILE, "calls": 1, "prompt_tokens": 1, "online": None})]),
     ]
     for each in shown:
         page = each._repr_html_()  # type: ignore[attr-defined]

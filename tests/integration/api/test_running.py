@@ -98,8 +98,8 @@ def test_models_are_asked_with_consent_only(asked: str, server: Vendor) -> None:
     assert opened.plan().cost == plan.cost == curate.plan(asked).cost
     assert opened.plan().frame.columns[0] == "judge"
     billed = curate.bill(asked)
-    assert [(row["stage"], row["calls"]) for row in billed.rows] == [("judge", 5)]
-    assert (billed.currency, billed.unknown) == ("EUR", [])
+    assert [(row.stage, row.calls) for row in billed.rows] == [("judge", 5)]
+    assert (billed.currency, billed.unknown) == ("EUR", ())
     assert billed.most == pytest.approx(plan.cost, abs=1e-3)
     assert f"{plan.cost:.2f}" in plan._repr_html_()
     with pytest.raises(curate.UserError, match="the ledger lacks these answers"):

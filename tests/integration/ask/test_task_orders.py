@@ -271,8 +271,8 @@ def test_few_requests_go_online_at_the_full_price_and_the_plan_says_so(ledger: L
             plans.append(row)
         [line] = told
         assert "2 requests are too few to wait for a batch" in line
-        assert plans[0]["cost"] == pytest.approx(plans[1]["cost"], rel=0.01), "half as many, at the double price"
-        assert plans[0].keys() == plans[1].keys()
+        assert plans[0].cost == pytest.approx(plans[1].cost, rel=0.01), "half as many, at the double price"
+        assert plans[0].to_json().keys() == plans[1].to_json().keys()
         cap = panel(ledger, tmp_path, server, batch=True, yes=False)
         with pytest.raises(BudgetError, match="too few to wait for a batch"):
             cap.permitted("asking", lambda panel: panel.ask(Echo(), few))

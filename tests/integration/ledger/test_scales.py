@@ -62,7 +62,7 @@ def test_scales_stand_side_by_side(mixed: Ledger, tmp_path: Path) -> None:
                 assert ledger.ratings(judge, rubric)["grade"].to_list() == [scale.labels[-1]]
             assert ledger.ratings(ledger.register(FREE), "")["grade"].to_list() == ["3"]
             assert check(ledger) == []
-            assert {str(row["scale"]) for row in stats(ledger)} == {each.described() for each in SCALES.values()}
+            assert {row.scale for row in stats(ledger)} == {each.described() for each in SCALES.values()}
 
 
 def test_a_grade_of_another_scale_is_refused(mixed: Ledger) -> None:
@@ -108,7 +108,7 @@ def test_a_scale_that_cannot_be_read_is_found_and_takes_no_grade(mixed: Ledger, 
     for text in ("no JSON", "7", "{}", '{"labels": ["3"]}'):
         sql(mixed, f"UPDATE rubrics SET scale = '{text}' WHERE rubric_digest = 'trec'")
         assert [str(finding) for finding in check(mixed)] == ["rubrics whose scale cannot be read: 1, such as trec"]
-    assert None in {row["scale"] for row in stats(mixed)}
+    assert None in {row.scale for row in stats(mixed)}
     with Ledger(place) as ledger, pytest.raises(DataError, match="under rubric trec, whose scale cannot be read"):
         say(ledger, "trec", "3")
 

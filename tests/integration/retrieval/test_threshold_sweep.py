@@ -126,8 +126,8 @@ def test_what_thresholds_would_keep_of_a_runs_texts(small: Run, tmp_path: Path) 
     settings = config.check(Config, {"encoder": "use", "queries": {"n": 0}, "corpus": {"n": 0}}, "diversify")
     rows = swept(settings, context(tmp_path, encoders={}), [-1.0, 0.9999, 1.0])
     queries = {"queries_sampled": 3, "queries_kept": 1, "queries_dropped": 2 / 3}
-    assert rows[0] == {"t": -1.0, **queries, "corpus_sampled": 5, "corpus_kept": 1, "corpus_dropped": 0.8}
-    assert [row["corpus_kept"] for row in rows[1:]] == [4, 5]
+    assert rows[0].to_json() == {"t": -1.0, **queries, "corpus_sampled": 5, "corpus_kept": 1, "corpus_dropped": 0.8}
+    assert [row.corpus_kept for row in rows[1:]] == [4, 5]
 
 
 def test_a_run_says_that_it_was_approximate_and_how_good(small: Run) -> None:

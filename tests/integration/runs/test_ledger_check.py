@@ -201,8 +201,8 @@ def test_a_damaged_file_is_found(tmp_path: Path) -> None:
 
 
 def test_the_figures_of_every_judge_and_rubric(good: Ledger) -> None:
-    model, heuristic = sorted(stats(good), key=lambda row: -int(str(row["calls"])))
-    assert model == {
+    model, heuristic = sorted(stats(good), key=lambda row: -row.calls)
+    assert model.to_json() == {
         "judge": JUDGE,
         "rubric": "rubric",
         "scale": "S A | B C D",
@@ -225,13 +225,13 @@ def test_the_figures_of_every_judge_and_rubric(good: Ledger) -> None:
         "costs": {"": 0.75},
         "models": ["m-1"],
     }
-    assert (heuristic["calls"], heuristic["refused"], heuristic["cost"], heuristic["models"]) == (0, 1, None, [])
+    assert (heuristic.calls, heuristic.refused, heuristic.cost, heuristic.models) == (0, 1, None, ())
 
 
 def test_a_reply_that_does_not_know_its_tokens_makes_the_sum_unknown(good: Ledger) -> None:
     good.append([], CALLED)
-    [row] = [row for row in stats(good) if row["judge"] == JUDGE]
-    assert (row["calls"], row["prompt_tokens"], row["cost"]) == (4, None, None)
+    [row] = [row for row in stats(good) if row.judge == JUDGE]
+    assert (row.calls, row.prompt_tokens, row.cost) == (4, None, None)
 
 
 def run(place: Path | str, *words: str) -> tuple[int, str]:
@@ -244,7 +244,7 @@ def test_the_commands(good: Ledger, place: Path | str, tmp_path: Path) -> None:
     assert code == 0
     assert "calls: 3, without a reply 1" in said
     assert "cost: 0.7500" in said
-    assert machine.data(run(place, "stats", "--json")[1]) == stats(good)
+    assert machine.data(run(place, "stats", "--json")[1]) == [row.to_json() for row in stats(good)]
     assert run(place, "check") == (0, "nothing is wrong\n")
     assert run(place, "export", str(tmp_path / "copy"))[1].splitlines()[-1] == "ratings: 6 written"
     copy = tmp_path / "copy.db"

@@ -530,5 +530,5 @@ def test_the_card_shows_a_positive_and_counts_in_words(benchmark: Benchmark, tmp
     assert len(query) <= len("query: ") + 301
     assert document.startswith("document: ")
     assert label == "label: relevant"
-    assert re.search(r"^\d+ queries, \d+ documents and \d+ labels in `zh`\.$", text, flags=re.MULTILINE)
+    assert re.search(r"^\d+ queries, \d+ documents and \d+ positives in `zh`\.$", text, flags=re.MULTILINE)
     assert "Nobody has checked the labels." in text

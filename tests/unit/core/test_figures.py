@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from curate.core.figures import Figure, Record, described, figure, schema
+from curate.core.figures import ABSENT, Figure, Record, described, figure, schema
 
 
 class Fruit(Record):
@@ -113,12 +113,32 @@ class Harvest(Record):
 
     crates: float | None = figure("whole crates", optional=True)
     days: int = figure("days of work")
+    paid: float | None = figure("null where nobody knows", optional=True, default=ABSENT)
 
 
 def test_an_optional_figure_is_left_out_where_it_is_none() -> None:
-    assert Harvest(crates=None, days=3).to_json() == {"days": 3}
-    assert Harvest(crates=2.5, days=3).to_json() == {"crates": 2.5, "days": 3}
-    assert Harvest.from_json({"days": 3}) == Harvest(crates=None, days=3)
+    assert Harvest(days=3, crates=None).to_json() == {"days": 3}
+    assert Harvest(days=3, crates=2.5).to_json() == {"crates": 2.5, "days": 3}
+    assert Harvest.from_json({"days": 3}) == Harvest(days=3, crates=None)
     definition = schema(Harvest)["$defs"]["harvest"]
     assert definition["required"] == ["days"]
     assert definition["properties"]["crates"] == {"type": "number", "description": "whole crates"}
+
+
+def test_an_optional_figure_of_which_none_is_a_value_is_left_out_where_it_is_absent() -> None:
+    assert Harvest(days=3, crates=None, paid=None).to_json() == {"days": 3, "paid": None}
+    assert Harvest.from_json({"days": 3}).paid is ABSENT
+    assert Harvest.from_json({"days": 3, "paid": None}).paid is None
+    assert schema(Harvest)["$defs"]["harvest"]["properties"]["paid"]["type"] == ["number", "null"]
+
+
+class Weather(Record):
+    """Days of a week."""
+
+    not_dry: int = figure("days with rain", name="not dry")
+
+
+def test_a_figure_has_a_name_of_its_own_in_json() -> None:
+    assert Weather(2).to_json() == {"not dry": 2}
+    assert Weather.from_json({"not dry": 2}) == Weather(2)
+    assert schema(Weather)["$defs"]["weather"]["required"] == ["not dry"]

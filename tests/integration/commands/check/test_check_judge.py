@@ -100,8 +100,8 @@ def test_a_check_quotes_its_cost_and_needs_consent(tmp_path: Path, server: Vendo
     run = executed(tmp_path, {"m": model(server)}, JUDGED)
     order = JudgeOptions(controls=True, positives=known(tmp_path), again=["reversed", "alone"], prompts=10)
     rows = planned(run, order)
-    assert [row["judge"] for row in rows] == ["m, controls", "m, reversed", "m, alone", "in all"]
-    assert [row["calls"] for row in rows[1:3]] == [10, 10]
+    assert [row.judge for row in rows] == ["m, controls", "m, reversed", "m, alone", "in all"]
+    assert [row.calls for row in rows[1:3]] == [10, 10]
     run.consent = Consent()
     with pytest.raises(BudgetError, match=r"(?s)m, controls: .*m, reversed: 10 calls.*--max-cost"):
         check(run, order)
@@ -109,7 +109,7 @@ def test_a_check_quotes_its_cost_and_needs_consent(tmp_path: Path, server: Vendo
     with pytest.raises(UserError, match="--offline sends none"):
         check(run, order)
     assert len(server.calls) == PROMPTS
-    run.consent = Consent(max_cost=float(str(rows[-1]["online"])))
+    run.consent = Consent(max_cost=rows[-1].online)
     check(run, order)
     assert planned(run, order) == []
 

@@ -520,8 +520,8 @@ def test_a_forecast_counts_what_is_to_be_encoded(small: Run, tmp_path: Path) -> 
     small(queries=ONE, corpus={"enabled": False})
     settings = config.check(Config, {"encoder": "use", "queries": ONE, "corpus": ONE}, "diversify")
     before, both = forecast(settings, context(tmp_path, encoders={})), [("queries", 3, 3), ("corpus", 5, 4)]
-    assert [(row["table"], row["texts"], row["to_encode"]) for row in before] == both
-    assert all(isinstance(row["encode_minutes"], float) and row["compare_minutes"] == 0 for row in before)
+    assert [(row.table, row.texts, row.to_encode) for row in before] == both
+    assert all(isinstance(row.encode_minutes, float) and row.compare_minutes == 0 for row in before)
     for nothing in ({"enabled": False}, {}):
         assert forecast(config.check(Config, nothing, "diversify"), context(tmp_path)) == []
 

@@ -90,7 +90,7 @@ def test_parts_are_those_of_the_pipeline_and_the_panel_wherever_the_export_lies(
             "use": [],
             "lexical": ["judge"],
         }
-    lines = (alone / "retrieval" / "README.md").read_text(encoding="utf-8").splitlines()
+    lines = (alone / "README.md").read_text(encoding="utf-8").splitlines()
     (said,) = [line for line in lines if line.startswith("- Circular: as judge ")]
     assert "lexical" in said
 

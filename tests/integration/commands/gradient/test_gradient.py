@@ -193,7 +193,7 @@ def test_nothing_is_sent_without_permission_and_the_plan_is_what_is_sent(
     context = Context(run, run / "gradient", run / "home", definitions={"judges": judges}, consent=Consent())
     settings = {"panel": ["a"], "dictionary": str(run.parent / "words.tsv"), "faults": "drop"}
     rows = planned(check(Config, settings, "gradient"), context)
-    assert [row["calls"] for row in rows] == [5, 5, 5, 15]
+    assert [row.calls for row in rows] == [5, 5, 5, 15]
     assert server.calls == []
 
 

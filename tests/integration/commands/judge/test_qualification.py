@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
+from curate.api.cost_plan import CostPlan
 from curate.ask.gate import REPLICATE
 from curate.ask.quote import quote
 from curate.core.config import Settings
@@ -214,10 +214,10 @@ def test_the_plan_of_a_run_names_the_controls(tmp_path: Path) -> None:
         run = executed(tmp_path, {"m": model(server)}, ["ingest", "mask", "diversify", "pool"], gate=gate)
         rows = run.look("judge", quote)
         assert server.calls == []
-    assert [row["judge"] for row in rows] == ["m, controls", "m", "in all"]
-    assert rows[1]["calls"] == 2 * POOL
-    assert rows[0]["cascade_least"] == rows[0]["online"]
-    assert isinstance(pl.DataFrame(rows)["online"].sum(), float)
+    assert [row.judge for row in rows] == ["m, controls", "m", "in all"]
+    assert rows[1].calls == 2 * POOL
+    assert rows[0].cascade_least == rows[0].online
+    assert isinstance(CostPlan(rows).frame["online"].sum(), float)
 
 
 def test_report_and_card_name_who_did_not_pass(tmp_path: Path) -> None:

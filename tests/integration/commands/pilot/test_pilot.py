@@ -142,7 +142,7 @@ def test_it_is_planned_and_needs_consent(bench: Bench) -> None:
     drawn(bench.run)
     read(bench.folder)
     rows = planned(bench.run, command())
-    assert [row["judge"] for row in rows] == [*(f"{name}, pilot" for name in NAMES), "in all"]
+    assert [row.judge for row in rows] == [*(f"{name}, pilot" for name in NAMES), "in all"]
     bench.run.consent = Consent()
     with pytest.raises(BudgetError, match=r"(?s)good, pilot: .*--max-cost"):
         compare(bench.run, command())
@@ -150,7 +150,7 @@ def test_it_is_planned_and_needs_consent(bench: Bench) -> None:
     with pytest.raises(UserError, match="--offline sends none"):
         compare(bench.run, command())
     assert not any(server.calls for server in bench.servers.values())
-    bench.run.consent = Consent(max_cost=float(str(rows[-1]["online"])))
+    bench.run.consent = Consent(max_cost=rows[-1].online)
     compare(bench.run, command())
     assert planned(bench.run, command()) == []
 
@@ -158,7 +158,7 @@ def test_it_is_planned_and_needs_consent(bench: Bench) -> None:
 def test_a_pilot_that_was_cut_short_goes_on(bench: Bench) -> None:
     drawn(bench.run)
     read(bench.folder)
-    part = float(str(planned(bench.run, command())[-1]["online"])) / 3
+    part = (planned(bench.run, command())[-1].online or 0.0) / 3
     bench.run.consent = Consent(max_cost=part)
     with pytest.raises(BudgetError):
         compare(bench.run, command())
