@@ -40,7 +40,6 @@ class Display:
     description: str = ""
     digits: int = 3
     percent: bool = False
-    name: str = ""
 
 
 def figure(
@@ -48,19 +47,20 @@ def figure(
     *,
     digits: int = 3,
     percent: bool = False,
-    name: str = "",
     default: Any = MISSING,  # noqa: ANN401 - of the field's type
-    optional: bool = False,
+    optional: bool | Literal["nullable"] = False,
+    key: str = "",
 ) -> Any:  # noqa: ANN401
     """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
 
-    `name` is its name in JSON where that is none of Python, such as `not relevant`. An `optional` figure is left out of
-    the JSON if it has its default, which is None, or `ABSENT` where None is a value.
+    An `optional` figure is left out of the JSON if it has its default, which is None, or `ABSENT` where None is a value;
+    a record whose figures are `nullable` says itself which are `left_out`. `key` is the name in JSON, where that is no
+    name in Python.
     """
-    metadata = {"display": Display(description, digits, percent, name), "optional": optional}
     if optional and default is MISSING:
         default = None
-    return field(default=default, metadata=metadata, kw_only=optional)
+    metadata = {"display": Display(description, digits, percent), "optional": optional, "key": key}
+    return field(default=default, metadata=metadata, kw_only=bool(optional))
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(figure, field))
@@ -81,12 +81,26 @@ class Record:
 
     def to_json(self) -> dict[str, "Json"]:
         """Return the figures by name, those of inner records likewise."""
+        left_out = self.left_out()
         return {
-            _json_name(entry): _json(content)
+            _key(entry): _json(getattr(self, entry.name))
             for entry in fields(cast("Any", self))
-            for content in [getattr(self, entry.name)]
-            if content is not entry.default or not entry.metadata.get("optional")
+            if entry.name not in left_out
         }
+
+    def left_out(self) -> set[str]:
+        """Return the optional figures that are left out of the JSON: those with their default."""
+        return {
+            entry.name
+            for entry in fields(cast("Any", self))
+            if entry.metadata.get("optional") and getattr(self, entry.name) is entry.default
+        }
+
+    def rounded(self, digits: int = 6) -> Self:
+        """Return the record with rounded floats, so that a last bit cannot make two runs differ."""
+        return type(self)(
+            **{entry.name: _rounded(getattr(self, entry.name), digits) for entry in fields(cast("Any", self))}
+        )
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -94,9 +108,9 @@ class Record:
         kinds = get_type_hints(cls)
         return cls(
             **{
-                entry.name: _read(kinds[entry.name], content[_json_name(entry)])
+                entry.name: _read(kinds[entry.name], content[_key(entry)])
                 for entry in fields(cast("Any", cls))
-                if _json_name(entry) in content
+                if _key(entry) in content
             }
         )
 
@@ -153,12 +167,12 @@ def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schem
     kinds = get_type_hints(record)
     properties, required = {}, []
     for entry in fields(cast("Any", record)):
-        kind, text = kinds[entry.name], _display(entry.metadata).description
+        text, kind = _display(entry.metadata).description, kinds[entry.name]
         if not entry.metadata.get("optional"):
-            required.append(_json_name(entry))
-        elif entry.default is None:
+            required.append(_key(entry))
+        elif entry.metadata["optional"] != "nullable" and entry.default is None:
             kind = Union[tuple(option for option in get_args(kind) or [kind] if option is not NoneType)]  # noqa: UP007
-        properties[_json_name(entry)] = _type(kind, records) | ({"description": text} if text else {})
+        properties[_key(entry)] = _type(kind, records) | ({"description": text} if text else {})
     return {"type": "object", "properties": properties, "required": required}
 
 
@@ -199,6 +213,20 @@ def _json(content: object) -> "Json":
     return cast("Json", content)
 
 
+def _key(entry: Field[Any]) -> str:
+    return entry.metadata.get("key") or entry.name
+
+
+def _rounded(content: Any, digits: int) -> Any:  # noqa: ANN401
+    if isinstance(content, Record):
+        return content.rounded(digits)
+    if isinstance(content, list | tuple):
+        return tuple(_rounded(entry, digits) for entry in content)
+    if isinstance(content, Mapping):
+        return {key: _rounded(entry, digits) for key, entry in content.items()}
+    return round(content, digits) if isinstance(content, float) else content
+
+
 def _read(kind: Any, content: Any) -> Any:  # noqa: ANN401
     """Return JSON as a value of a type of a record's field."""
     outer, inner = get_origin(kind) or kind, get_args(kind)
@@ -213,10 +241,6 @@ def _read(kind: Any, content: Any) -> Any:  # noqa: ANN401
     if outer in (dict, Mapping):
         return {key: _read(inner[1], entry) for key, entry in content.items()}
     return content
-
-
-def _json_name(entry: "Field[Any]") -> str:
-    return _display(entry.metadata).name or entry.name
 
 
 def _display(metadata: Mapping[str, Any]) -> Display:

@@ -5,7 +5,7 @@ Figures have the names used in `agreement`: measures over all raters, and Cohen'
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Literal, Self
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from curate.core.config import Json
+from curate.core.figures import Record, figure
 from curate.core.progress import StepLabel
 from curate.core.protocols import Progress, quiet
 from curate.core.scale import Scale
@@ -60,6 +60,69 @@ class Kind:
         return SCHEMES[:1] if self.scale == "nominal" else SCHEMES
 
 
+Bounds = tuple[float, ...] | None
+"""Lower and upper bound of a 95 % interval; None where it is not defined."""
+
+
+class RaterPair(Record, schema_name="pair_of_raters"):
+    """Cohen's kappa of two raters."""
+
+    raters: tuple[str, ...] = figure("names of both")
+    items: int = figure("items that both rated")
+    nominal: float | None = figure("Cohen's kappa")
+    linear: float | None = figure("the same with linear weights", optional="nullable")
+    quadratic: float | None = figure("the same with quadratic weights", optional="nullable")
+    error: float | None = figure("standard error for independent items")
+    intervals: Mapping[str, Bounds] = figure("kappa -> its interval")
+
+    def left_out(self) -> set[str]:
+        """Return the kappas that do not fit the scale, which have no interval."""
+        return {"linear", "quadratic"} - self.intervals.keys()
+
+
+class AgreementFigures(Record, schema_name="agreement"):
+    """Agreement of raters, as `stats.agreement.Agreement`, with 95 % intervals."""
+
+    items: int = figure("rated items")
+    under_two: int = figure("items with fewer than two ratings")
+    unanimous: int = figure("items on which all ratings are equal")
+    estimator: str = figure("complete, gwet or drop")
+    one_category: bool = figure("whether all ratings are one and the same, so that nothing is corrected for chance")
+    percent: float | None = figure("observed agreement")
+    fleiss: float | None = figure("Fleiss' kappa")
+    chance: float | None = figure("agreement by chance that it is corrected for")
+    z: float | None = figure("Fleiss' kappa over its standard error under random ratings")
+    randolph: float | None = figure("Randolph's free-marginal kappa")
+    alpha_nominal: float | None = figure("Krippendorff's alpha")
+    alpha_ordinal: float | None = figure("the same on an ordinal scale", optional="nullable")
+    alpha_interval: float | None = figure("the same on an interval scale", optional="nullable")
+    ac1: float | None = figure("Gwet's AC1")
+    ac2_linear: float | None = figure("Gwet's AC2 with linear weights", optional="nullable")
+    ac2_quadratic: float | None = figure("the same with quadratic weights", optional="nullable")
+    prevalence: tuple[float | None, ...] = figure("share of each rating, in the order of the scale")
+    specific: tuple[float | None, ...] = figure("specific agreement of each rating")
+    clusters: int = figure("clusters that the intervals resample")
+    intervals: Mapping[str, Bounds] = figure("measure -> its interval")
+    pairs_of_raters: tuple[RaterPair, ...] | None = figure(f"every two raters; null for more than {PAIRED}")
+
+    def left_out(self) -> set[str]:
+        """Return the measures that do not fit the scale, which have no interval."""
+        return {name for names in SCALES.values() for name in names} - self.intervals.keys()
+
+
+class CutAgreement(Record, schema_name="top"):
+    """Agreement on grades, and on binary labels."""
+
+    all_grades: AgreementFigures = figure("on the grades")
+    cut: AgreementFigures | None = figure("on binary labels; null on a scale without a relevance threshold")
+
+
+class PanelAgreement(CutAgreement, schema_name="levels"):
+    """Agreement of a panel on all pairs, and on the first of each query."""
+
+    top_50: CutAgreement | None = figure("the same of the first 50 documents of each query, where the pool is deeper")
+
+
 def measure(
     ratings: pl.DataFrame,
     panel: Sequence[str],
@@ -67,7 +130,7 @@ def measure(
     scale: Scale,
     replicates: int = 1000,
     progress: Progress = quiet,
-) -> dict[str, Json]:
+) -> CutAgreement:
     """Return the panel's `figures` for grades and for binary labels; a nominal scale has only the former.
 
     Clusters are the queries; measures that need distances between grades use differences of gains.
@@ -85,21 +148,18 @@ def on_parts(
     seed: int,
     scale: Scale,
     progress: Progress = quiet,
-) -> dict[str, Json]:
-    """Return `measure` for all pairs and, as `top_50`, for the first positions of the pool.
+) -> PanelAgreement:
+    """Return `measure` for all pairs, and for the first positions of the pool where it is deeper.
 
-    `top_50` is None where no pool goes deeper. After a cascade only the pairs of its `sample` are measured, which all
+    After a cascade only the pairs of its `sample` are measured, which all
     judges were asked to grade.
     """
     rated = ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")
     top = pool.filter(pl.col("position") <= TOP)
-    deeper = len(top) < len(pool)
-    return {
-        **measure(rated, panel, seed, scale, progress=progress),
-        "top_50": measure(rated.join(top, on=voting.PAIR, how="semi"), panel, seed, scale, progress=progress)
-        if deeper
-        else None,
-    }
+    on_all, on_top = measure(rated, panel, seed, scale, progress=progress), None
+    if len(top) < len(pool):
+        on_top = measure(rated.join(top, on=voting.PAIR, how="semi"), panel, seed, scale, progress=progress)
+    return PanelAgreement(on_all.all_grades, on_all.cut, on_top)
 
 
 def on_grades(
@@ -111,15 +171,14 @@ def on_grades(
     seed: int,
     replicates: int = 1000,
     progress: Progress = quiet,
-) -> dict[str, Json]:
+) -> CutAgreement:
     """Return `measure` from codes of grades (0 for the best, see `voting.codes`), pairs x judges."""
     counted = compress(grades, len(scale.labels), queries)
     all_grades = _figures(counted, kind_of(scale), panel, seed, replicates, progress)
-    results: dict[str, Json] = {"all_grades": all_grades, "cut": None}
-    if scale.relevant:
-        cut = replace(counted, codes=voting.sides(counted.codes, scale))
-        results["cut"] = _figures(cut, Kind(2), panel, seed, replicates, progress)
-    return results
+    if not scale.relevant:
+        return CutAgreement(all_grades, None)
+    cut = replace(counted, codes=voting.sides(counted.codes, scale))
+    return CutAgreement(all_grades, _figures(cut, Kind(2), panel, seed, replicates, progress))
 
 
 def kind_of(scale: Scale) -> Kind:
@@ -138,13 +197,10 @@ def figures(
     seed: int,
     replicates: int = 1000,
     progress: Progress = quiet,
-) -> dict[str, Json]:
-    """Return the agreement in a matrix of codes, items x raters, as plain values.
+) -> AgreementFigures:
+    """Return the agreement in a matrix of codes, items x raters; each item is a cluster if `clusters` is None.
 
-    Keys: the fields of `Agreement` that the scale allows; `clusters`, their number (each item is one if `clusters` is
-    None); `intervals`, measure -> [low, high], None for fewer than two clusters or if only one category is used;
-    `pairs_of_raters`, None if `raters` is empty or has more than `PAIRED`. Without replicates there are no intervals.
-    Figures are rounded to six digits, so that rounding errors do not make runs differ.
+    An interval is None for fewer than two clusters, without replicates, or if only one category is used.
     """
     counted = compress(codes, kind.categories, clusters)
     return _figures(counted, kind, raters, seed, replicates, progress, single=clusters is None)
@@ -159,18 +215,18 @@ def _figures(
     progress: Progress,
     *,
     single: bool = False,
-) -> dict[str, Json]:
+) -> AgreementFigures:
     pairs = list(combinations(range(len(raters)), 2)) if len(raters) <= PAIRED else []
     drawn = _drawn(counted, kind, pairs, seed, replicates, progress, single=single) if replicates else {}
-    summary = asdict(agreement.summary(tally(counted.codes, kind.categories, counted.times), kind.missing, kind.steps))
-    unfit = {name for names in SCALES.values() for name in names} - set(kind.measures)
-    by_pair = [{"raters": [raters[one], raters[two]], **_pair(counted, kind, one, two, drawn)} for one, two in pairs]
-    return {
-        **{name: _rounded(figure) for name, figure in summary.items() if name not in unfit},
-        "clusters": int(counted.times.sum() if single else counted.clusters.max(initial=-1) + 1),
-        "intervals": {name: None if summary["one_category"] else _ends(drawn.get(name)) for name in kind.measures},
-        "pairs_of_raters": by_pair if 0 < len(raters) <= PAIRED else None,
-    }
+    summary = agreement.summary(tally(counted.codes, kind.categories, counted.times), kind.missing, kind.steps)
+    return AgreementFigures(
+        **vars(summary),
+        clusters=int(counted.times.sum() if single else counted.clusters.max(initial=-1) + 1),
+        intervals={name: None if summary.one_category else _ends(drawn.get(name)) for name in kind.measures},
+        pairs_of_raters=tuple(_pair(counted, kind, raters, pair, drawn) for pair in pairs)
+        if 0 < len(raters) <= PAIRED
+        else None,
+    ).rounded()
 
 
 @dataclass(frozen=True)
@@ -240,26 +296,27 @@ def _statistics(kind: Kind) -> dict[str, Callable[[Sums], Floats]]:
     }
 
 
-def _pair(counted: Compressed, kind: Kind, one: int, two: int, drawn: Mapping[str, Interval | None]) -> dict[str, Json]:
-    """Return two raters' number of common items, kappas with intervals, and standard error for independent items."""
-    codes = counted.codes
+def _pair(
+    counted: Compressed,
+    kind: Kind,
+    raters: Sequence[str],
+    pair: tuple[int, int],
+    drawn: Mapping[str, Interval | None],
+) -> RaterPair:
+    codes, (one, two) = counted.codes, pair
     table = crosstab(codes[:, one], codes[:, two], kind.categories, None, counted.times)
-    return {
-        "items": int(table.table.sum()),
-        **{scheme: _rounded(scalar(agreement.cohen(table, scheme, kind.steps))) for scheme in kind.schemes},
-        "error": _rounded(scalar(agreement.cohen_error(table))),
-        "intervals": {scheme: _ends(drawn.get(f"{scheme} {one} {two}")) for scheme in kind.schemes},
-    }
+    kappas = {scheme: scalar(agreement.cohen(table, scheme, kind.steps)) for scheme in kind.schemes}
+    return RaterPair(
+        raters=(raters[one], raters[two]),
+        items=int(table.table.sum()),
+        **{"linear": None, "quadratic": None, **kappas},
+        error=scalar(agreement.cohen_error(table)),
+        intervals={scheme: _ends(drawn.get(f"{scheme} {one} {two}")) for scheme in kind.schemes},
+    )
 
 
-def _ends(interval: Interval | None) -> Json:
-    return _rounded([interval.low, interval.high]) if interval else None
-
-
-def _rounded(figure: Json) -> Json:
-    if isinstance(figure, list | tuple):
-        return [_rounded(entry) for entry in figure]
-    return round(figure, 6) if isinstance(figure, float) else figure
+def _ends(interval: Interval | None) -> Bounds:
+    return (interval.low, interval.high) if interval else None
 
 
 # Confusion matrices of pairs of judges, from the ratings of a run.

@@ -13,14 +13,13 @@ chance. Items are assumed to be independent, which items of one query are not, s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from curate.core.config import Json
+from curate.core.figures import Record, figure
 from curate.stats import bootstrap
 from curate.stats.agreement import cohen, scalar
 from curate.stats.ratios import correlation, moments
@@ -36,39 +35,44 @@ BEYOND = 0.85
 MEASURED: Mapping[bool | None, str] = {True: "yes", False: "no", None: "not measured"}
 
 
-@dataclass(frozen=True)
-class JudgePair:
+class JudgePair(Record, schema_name="together"):
     """Dependence of two judges; None where a judge gives a constant grade or data are missing."""
 
-    first: str
-    second: str
-    items: int
-    """Number of items that both rated."""
-    equal: float | None
-    """Share of these items with equal ratings."""
-    kappa: float | None
-    """Cohen's kappa of the grades, not of relevant or not."""
-    kappa_low: float | None
-    errors: float | None
-    """Pearson's correlation of their errors."""
-    family: str | None
-    """Model family that both belong to."""
-    near: bool | None
-    """Whether they count as near-identical; None where that was not measured, or on too few items."""
+    first: str = figure("one of them")
+    second: str = figure("the other")
+    items: int = figure("rated by both")
+    equal: float | None = figure("share of equal ratings")
+    kappa: float | None = figure("Cohen's, weighted by squares where grades are ordered")
+    kappa_low: float | None = figure("lower bound of its 95 % interval")
+    errors: float | None = figure("correlation of their errors against people's grades")
+    family: str | None = figure("family that both belong to")
+    near: bool | None = figure("near-identical; null if too few items tell")
 
 
-@dataclass(frozen=True)
-class Effective:
+class Effective(Record):
     """Effective number of independent judges of a panel: m / (1 + (m - 1) rho), at most m."""
 
-    judges: int
-    rho: float
-    """Mean correlation of two judges' errors."""
-    rho_low: float | None
-    rho_high: float | None
-    value: float
-    low: float | None
-    high: float | None
+    judges: int = figure("judges of the panel")
+    rho: float | None = figure("mean correlation of errors")
+    rho_low: float | None = figure("lower bound of its 95 % interval")
+    rho_high: float | None = figure("upper bound")
+    value: float = figure("judges without a common error that the panel is worth", digits=2)
+    low: float | None = figure("lower bound of its 95 % interval")
+    high: float | None = figure("upper bound")
+
+
+class Dependence(Record):
+    """What the judges of a panel have in common."""
+
+    unanimous_as_people: Any = figure("share of the unanimous grades that people confirm", optional=True)
+    together: tuple[JudgePair, ...] = figure("every two judges")
+    clones: tuple[tuple[str, ...], ...] = figure("judges that are near-identical, group by group")
+    families: Mapping[str, tuple[str, ...]] = figure("family -> its judges, where it has several")
+    effective: Effective | None = figure("null where it was not measured")
+    not_measured: str | None = figure("why `effective` is null")
+    warnings: tuple[str, ...] | None = figure("dependent judges, a sentence each", optional=True)
+    kappa: float | None = figure("Fleiss' kappa of the grades", optional="nullable")
+    kappa_cut: float | None = figure("the same of binary labels", optional="nullable")
 
 
 def effective_number(judges: int, rho: float) -> float:
@@ -148,13 +152,11 @@ def dependence(
     errors: npt.ArrayLike | None = None,
     families: Mapping[str, str | None] | None = None,
     weights: npt.ArrayLike | None = None,
-) -> dict[str, Json]:
-    """Return the dependence of a panel's judges as JSON, for reports.
+) -> Dependence:
+    """Return the dependence of a panel's judges; arguments are those of `together` and `effective`.
 
-    Keys: `together` (every two judges), `clones` (near-identical ones), `families` (those with several judges),
-    `effective`, and if that is None the reason as `not_measured`: `few` (one judge), `people` (assessors graded no pair
-    that all judges graded) or `errors` (a judge's errors are constant). Arguments are those of `together` and
-    `effective`.
+    `not_measured` is `few` (one judge), `people` (assessors graded no pair that all judges graded) or `errors` (a
+    judge's errors are constant).
     """
     family_of = families or {}
     members_by_family = {
@@ -165,57 +167,56 @@ def dependence(
     has_errors = errors is not None and not np.isnan(np.asarray(errors, dtype=np.float64)).any(axis=1).all()
     reason = None if number else "few" if len(names) < 2 else "errors" if has_errors else "people"
     pairs = together(names, codes, errors, family_of, weights)
-    return {
-        "together": [_plain(pair) for pair in pairs],
-        "clones": [[pair.first, pair.second] for pair in pairs if pair.near],
-        "families": {family: list(members) for family, members in members_by_family.items() if len(members) > 1},
-        "effective": _plain(number) if number else None,
-        "not_measured": reason,
-    }
+    return Dependence(
+        together=tuple(pairs),
+        clones=tuple((pair.first, pair.second) for pair in pairs if pair.near),
+        families={family: tuple(members) for family, members in members_by_family.items() if len(members) > 1},
+        effective=number,
+        not_measured=reason,
+        unanimous_as_people=None,
+        warnings=None,
+        kappa=None,
+        kappa_cut=None,
+    ).rounded()
 
 
-def warnings(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "judges") -> list[str]:
+def warnings(found: Dependence, words: Mapping[str, Any], who: str = "judges") -> list[str]:
     """Return a sentence for every two near-identical judges and every family, in the words of a language.
 
-    `found` is what `dependence` returns, `words` the part `dependence` of a language's strings.
+    `words` is the part `dependence` of a language's strings.
     """
-    near = [pair for pair in found["together"] if pair["near"]]
+    near = [pair for pair in found.together if pair.near]
     who = words["who"][who]
     near_sentences = [
-        words["near"].format(who=who, reasons=words["comma"].join(_reasons(pair, words)), **pair) for pair in near
+        words["near"].format(who=who, reasons=words["comma"].join(_reasons(pair, words)), **vars(pair)) for pair in near
     ]
     family_sentences = [
         words["kin"].format(who=who, family=family, names=words["comma"].join(names))
-        for family, names in found["families"].items()
+        for family, names in found.families.items()
     ]
     return [*near_sentences, *family_sentences, *([words["alike"].format(who=who)] if near or family_sentences else [])]
 
 
-def worth(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "judges") -> str:
+def worth(found: Dependence, words: Mapping[str, Any], who: str = "judges") -> str:
     """Return a sentence with the effective number of a panel, or with the reason why it was not measured."""
-    number, who = found["effective"], words["who"][who]
+    number, who = found.effective, words["who"][who]
     if number is None:
-        return str(words["unmeasured"].format(who=who, reason=words["reasons"][found["not_measured"]]))
-    return str(words["worth"].format(who=who, **{**number, "value": f"{number['value']:.2f}"}))
+        return str(words["unmeasured"].format(who=who, reason=words["reasons"][found.not_measured]))
+    return str(words["worth"].format(who=who, **vars(number) | {"value": f"{number.value:.2f}"}))
 
 
-def row(pair: Mapping[str, Any]) -> dict[str, object]:
-    """Return the dependence of two judges, a pair of `together`, as a row of a table."""
-    too_few = pair["near"] is None and pair["kappa"] is not None and pair["kappa"] >= GRADES
-    near = "too few to tell" if too_few else MEASURED[pair["near"]]
-    columns = ("first", "second", "items", "equal", "kappa", "kappa_low", "errors")
-    return {**{name: MEASURED[None] if pair[name] is None else pair[name] for name in columns}, "near-identical": near}
+def row(pair: JudgePair) -> dict[str, object]:
+    """Return the dependence of two judges as a row of a table."""
+    too_few = pair.near is None and pair.kappa is not None and pair.kappa >= GRADES
+    near = "too few to tell" if too_few else MEASURED[pair.near]
+    figures = {name: MEASURED[None] if figure is None else figure for name, figure in vars(pair).items()}
+    return {name: figures[name] for name in figures if name not in ("family", "near")} | {"near-identical": near}
 
 
-def _plain(figures: JudgePair | Effective) -> dict[str, Json]:
-    # rounded so that a last bit cannot make two runs differ
-    return {name: round(figure, 6) if isinstance(figure, float) else figure for name, figure in asdict(figures).items()}
-
-
-def _reasons(pair: Mapping[str, Any], words: Mapping[str, Any]) -> list[str]:
+def _reasons(pair: JudgePair, words: Mapping[str, Any]) -> list[str]:
     """Return the reasons why two judges are near-identical, in words."""
-    reasons = [words["family"].format(**pair)] if pair["family"] else []
-    return [*reasons, words["grades" if pair["errors"] is None else "errors"].format(**pair)]
+    reasons = [words["family"].format(**vars(pair))] if pair.family else []
+    return [*reasons, words["grades" if pair.errors is None else "errors"].format(**vars(pair))]
 
 
 def _alike(first: Ints, second: Ints) -> tuple[int, float | None, float | None, float | None]:

@@ -1,7 +1,7 @@
 """Agreement of assessors, judges and panel on the rows of a sample, and correlated errors of judges."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -15,6 +15,7 @@ from curate.core.scale import Scale
 from curate.llm.providers.presets import families
 from curate.panel import judge_dependence, sampling_design, voting
 from curate.panel.agreement_figures import kind_of
+from curate.panel.judge_dependence import Dependence
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import PAIR
 from curate.review.desk import ADJUDICATED, Desk, settled
@@ -115,8 +116,8 @@ def dependence(
     definitions: Mapping[str, Mapping[str, Any]],
     people: pl.DataFrame | None = None,
     judged: Path | None = None,
-) -> dict[str, Json]:
-    """Return the dependence of a run's judges as `in_common` does, and `warnings` on it.
+) -> Dependence:
+    """Return the dependence of a run's judges as `in_common` does, with warnings in English.
 
     `definitions` are the judges that the pipeline defines itself. `people` are assessors' answers (query_id, doc_id,
     relevant, weight), by default those to all random samples of the run. `judged` is the folder of the stage `judge`
@@ -128,7 +129,7 @@ def dependence(
         people = settled(run).select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(scale.relevant)))
     ratings = read_table(judged, "ratings")
     figures = in_common(ratings, sorted(panel), people, families(panel, definitions), seed, scale)
-    return {**figures, "warnings": [*judge_dependence.warnings(figures, strings("en")["dependence"])]}
+    return replace(figures, warnings=tuple(judge_dependence.warnings(figures, strings("en")["dependence"])))
 
 
 def in_common(
@@ -138,7 +139,7 @@ def in_common(
     kin: Mapping[str, str | None],
     seed: int,
     scale: Scale,
-) -> dict[str, Json]:
+) -> Dependence:
     """Return the dependence of judges (`judge_dependence.dependence`), with errors measured against assessors.
 
     An error is a judge's relevance (0 or 1) less the assessors'. `people` has query_id, doc_id, relevant, weight. `kin`

@@ -11,6 +11,7 @@ from typing import Any
 from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.core.scale import Scale
+from curate.panel.judge_dependence import Dependence
 from curate.review.desk import graded_desks, relevance_desks
 from curate.review.proof import prove
 
@@ -23,7 +24,7 @@ _FROM_PEOPLE = ("kappa", "precision", "recall", "negative_precision", "negative_
 def lead(
     run: Path,
     agreed: Mapping[str, Any],
-    dependence: Mapping[str, Any],
+    dependence: Dependence,
     circular: Mapping[str, Any] | None,
     scale: Scale,
 ) -> dict[str, Json]:
@@ -39,8 +40,8 @@ def lead(
     for_scores = [review for review in graded_desks(run) if review.sample.design.facts.get("of") == FOR_SCORES]
     corrected = any(grade for review in for_scores for _, _, grade in review.answered())
     return {
-        "effective": dependence["effective"],
-        "not_measured": dependence["not_measured"],
+        "effective": dependence.effective and dependence.effective.to_json(),
+        "not_measured": dependence.not_measured,
         "policy": agreed["policy"],
         "judged": judged,
         "contested": counts["contested"],

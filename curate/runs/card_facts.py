@@ -10,6 +10,7 @@ from curate.core.config import Json
 from curate.core.records import FILTERED
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
+from curate.panel.judge_dependence import Dependence
 from curate.pipeline import facts as circularity
 from curate.pipeline import facts as looked_up
 from curate.pipeline import facts as synthetic_queries
@@ -52,22 +53,22 @@ TOLD = (
 """Settings shown on the card if the pipeline sets them; none contains a path."""
 
 
-def dependence(context: Context) -> dict[str, Json]:
+def dependence(context: Context) -> Dependence:
     """Return the dependence of the run's judges, with warnings in English, as `agreement.dependence` does."""
     return agreement.dependence(
         context.run, context.seed, context.definitions.get("judges", {}), judged=context.folder("judge")
     )
 
 
-def warned(common: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the card's `warnings` of dependent judges and a sentence on their `effective` number.
+def warned(common: Dependence) -> dict[str, Json]:
+    """Return the card's `warnings` of dependent judges and a sentence on their `effective` number."""
+    return {
+        "warnings": list(common.warnings or ()),
+        "effective": judge_dependence.worth(common, strings("en")["dependence"]),
+    }
 
-    `common` is the result of `dependence`.
-    """
-    return {"warnings": common["warnings"], "effective": judge_dependence.worth(common, strings("en")["dependence"])}
 
-
-def leading(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Json]:
+def leading(context: Context, agreed: Mapping[str, Any], common: Dependence) -> dict[str, Json]:
     """Return the key facts that open HTML report and card (see `review.lead.lead`), with the writers of queries.
 
     `agreed` is the content of agreement.json, `common` the result of `dependence`.
@@ -90,7 +91,7 @@ def synthetic_in_manifest(context: Context) -> dict[str, Json]:
     return {"synthetic": list(wrote)} if wrote else {}
 
 
-def _lead(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> list[Json]:
+def _lead(context: Context, agreed: Mapping[str, Any], common: Dependence) -> list[Json]:
     """Return the key facts of `leading` as rows of a title and a text."""
     words = charts.fitted(strings("en"), context.scale)
     rows = lead_rows(leading(context, agreed, common), words)
@@ -138,7 +139,7 @@ def families(context: Context) -> dict[str, Json]:
     return {**presets.families(read_json(path), context.definitions.get("judges", {}))} if path.is_file() else {}
 
 
-def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any], suspicious: int) -> dict[str, Json]:
+def facts(context: Context, agreed: Mapping[str, Any], common: Dependence, suspicious: int) -> dict[str, Json]:
     """Return the facts of a run for its card, without times and paths.
 
     `agreed` is the content of agreement.json, `common` the result of `dependence`, `suspicious` the number of texts

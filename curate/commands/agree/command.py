@@ -1,17 +1,19 @@
 """`curate agree`: agreement of raters in a run or a file of ratings, and comparison of a run's consensus rules."""
 
-from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from curate.commands.agree import lines
+from curate.commands.agree.compare import RunAgreement, compared
+from curate.commands.agree.ratings_file import FileAgreement, measure
 from curate.core.errors import ConfigError
 from curate.runs.command import Names, argument, option, setting
 from curate.runs.options import OnRun
+from curate.system.files import read_scale
+from curate.tables.readers.ratings import Layout
 from curate.view.answers import Result
-
-if TYPE_CHECKING:
-    from curate.tables.readers.ratings import Layout
+from curate.view.record_words import RecordWords
 
 
 class AgreeCommand(OnRun):
@@ -51,52 +53,26 @@ class AgreeCommand(OnRun):
     sheet: str | None = setting("Sheet of an .xlsx file; default: the only one with data.", None)
     seed: int | None = setting("Seed of the bootstrap.", None)
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[FileAgreement | RunAgreement]:
         """Return the figures of the file, or those of the run."""
-        from curate.tables.readers.ratings import Layout
-
-        layout = Layout(
-            item=tuple(self.item),
-            raters=tuple(self.raters),
-            rater=self.rater,
-            rating=self.rating,
-            truth=self.truth if self.file else None,
-            counts=self.counts,
-            cluster=self.cluster,
-            scale=self.scale,
-            order=tuple(self.order),
-            positive=tuple(self.positive),
-            blank=tuple(self.blank),
-            missing=self.missing,
-            delimiter=self.delimiter,
-            sheet=self.sheet,
-        )
         if self.file is not None and self.run is None and self.file.is_dir():
             return self.model_copy(update={"file": None, "run": self.file}).result()
         if self.file is not None and self.run_file:
             raise ConfigError("found a file of ratings and --run-file, expected a run for that; leave one of them out")
         if self.file is not None and self.run is not None:
             raise ConfigError("found a file of ratings and --run, expected one of them; leave the other out")
+        chosen = {entry.name: getattr(self, entry.name) for entry in fields(Layout)}
+        layout = Layout(**chosen if self.file else {**chosen, "truth": None})
         if self.file is not None:
-            return self._answer_file(self.file, layout)
+            of_file = measure(self.file, layout, self.seed or 0, self.progress)
+            warnings = [*of_file.notes, *lines.caveats(of_file.ratings, of_file.dependence, "raters")]
+            return Result(of_file, lines.of_file(self.file, layout.positive, of_file), warnings)
         if layout != Layout():
             raise ConfigError(
                 "found options for a file of ratings and no file, expected both; give FILE, or no such option"
             )
-        return self._answer_run()
-
-    def _answer_file(self, file: Path, layout: "Layout") -> Result[Any]:
-        from curate.commands.agree.ratings_file import measure
-
-        figures = measure(file, layout, self.seed or 0, self.progress)
-        warnings = [*figures["notes"], *lines.caveats(figures["ratings"], figures["dependence"], "raters")]
-        return Result(figures, lines.of_file(file, layout, figures), warnings)
-
-    def _answer_run(self) -> Result[Any]:
-        from curate.commands.agree.compare import compared
-
         work, truth = self.open_run(), Path(self.truth) if self.truth else None
-        figures: Mapping[str, Any] = compared(work, self.seed, truth, self.run_file, self.progress)
-        warnings = lines.caveats(figures["agreement"]["all_grades"], figures["dependence"], "judges")
-        warnings += [lines.HEURISTICS] if figures["only_heuristics"] else []
-        return Result(figures, lines.of_run(work.folder, figures), warnings)
+        figures = compared(work, self.seed, truth, self.run_file, self.progress)
+        warnings = lines.caveats(figures.agreement.all_grades, figures.dependence, "judges")
+        warnings += [RecordWords("agree/agree")("heuristics")] if figures.only_heuristics else []
+        return Result(figures, lines.of_run(read_scale(work.folder / "judge"), figures), warnings)

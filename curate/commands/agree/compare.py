@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,13 +10,16 @@ import polars as pl
 
 from curate.commands.agree import policies
 from curate.commands.agree import policies as system_orders
+from curate.commands.agree.policies import PolicyLabels, RemovedPairs, SystemOrders
 from curate.commands.agree.ratings_file import checked_rows
-from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.figures import Record, figure
 from curate.core.protocols import Progress, quiet
 from curate.core.records import FILTERED
 from curate.core.scale import Scale
 from curate.panel import agreement_figures
+from curate.panel.agreement_figures import PanelAgreement
+from curate.panel.judge_dependence import Dependence
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import EXPERTS, PAIR, Policy
 from curate.pipeline.configs import ConsensusConfig
@@ -31,9 +35,31 @@ GRADED = "graded, lower median"
 """Name of the labels with graded gains: the gain of a pair's lower median grade, contested pairs included."""
 
 
+class TruthLabels(Record, schema_name="truth"):
+    """People's grades."""
+
+    source: str = figure("file, or sample of the run")
+    pairs: int = figure("pairs with people's grades")
+    judged: int = figure("pairs of these that the panel judged")
+
+
+class RunAgreement(Record, schema_name="of_run"):
+    """Agreement of the judges of a run, and comparison of consensus rules."""
+
+    panel: tuple[str, ...] = figure("judges")
+    only_heuristics: bool = figure("whether no language model judged")
+    agreement: PanelAgreement = figure("agreement of the judges")
+    sampled: int | None = figure("after a cascade, pairs that everybody was to rate")
+    dependence: Dependence = figure("what the judges have in common")
+    truth: TruthLabels | None = figure("people's grades")
+    policies: tuple[PolicyLabels, ...] = figure("labels of each consensus rule")
+    removed: tuple[RemovedPairs, ...] = figure("what unanimity removes")
+    systems: SystemOrders = figure("rankings of the systems under the labels of each rule")
+
+
 def compared(
     work: Run, seed: int | None, truth: Path | None, run_files: Sequence[Path] = (), progress: Progress = quiet
-) -> dict[str, Json]:
+) -> RunAgreement:
     """Return the figures of `compare` for a run, with its settings; `run_files` are rankings of further systems."""
     head, policy = work.pipeline.head, cast("ConsensusConfig", work.pipeline.sections["consensus"]).policy
     others = rankings(work.beside("consensus"), run_files) if run_files else None
@@ -48,15 +74,14 @@ def compare(
     policy: Policy | ConsensusRule = "unanimous",
     others: pl.DataFrame | None = None,
     progress: Progress = quiet,
-) -> dict[str, Json]:
+) -> RunAgreement:
     """Return the agreement in a finished `judge` stage, and the figures of each consensus rule.
 
     `truth` is a file of assessors' grades (query_id, doc_id, grade); without it, the answers to the run's newest
     relevance sample are used, weighted by stratum. `definitions` are the judges that the pipeline defines. `policy` is
     the consensus rule of the pipeline, which is compared, too, if it is given by thresholds. `others` are rankings of
-    further systems. In the result, `sampled` is the number of pairs that a cascade let all judges grade, on which
-    agreement is computed; None without a cascade. Published labels with experts' answers are the last of the rules.
-    DataError if the run is not judged.
+    further systems. After a cascade agreement is computed on the pairs that it let all judges grade. Published labels
+    with experts' answers are the last of the rules. DataError if the run is not judged.
     """
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
     sample = read_table(run / "judge", "samples")
@@ -69,20 +94,20 @@ def compare(
     final = {f"published ({EXPERTS})": read_table(run / "resolve", "verdicts")} if proved else {}
     rows = policies.compare({**decided, **final}, sorted(queries), seed, people)
     if proved and truth is None:
-        rows[-1] |= _reviewed_estimates(rows[-1], proved)
+        rows[-1] = _reviewed_estimates(rows[-1], proved)
     facts: Mapping[str, Sequence[str]] = read_json(run / "judge" / "stage.json")["report"]["facts"]
-    return {
-        "panel": panel,
-        "only_heuristics": only_heuristics(panel, facts["heuristic"]),
-        "agreement": agreement_figures.on_parts(ratings, panel, sample, pool, seed, scale, progress),
-        "sampled": len(sample) or None,
-        "dependence": dependence(run, seed, definitions or {}, people if truth else None),
-        "truth": None
+    return RunAgreement(
+        panel=tuple(panel),
+        only_heuristics=only_heuristics(panel, facts["heuristic"]),
+        agreement=agreement_figures.on_parts(ratings, panel, sample, pool, seed, scale, progress),
+        sampled=len(sample) or None,
+        dependence=dependence(run, seed, definitions or {}, people if truth else None),
+        truth=None
         if people is None
-        else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},
-        "policies": rows,
-        "removed": policies.removed(decided, pool, queries, scale),
-        "systems": system_orders.compare_orders(
+        else TruthLabels(source, len(people), len(people.join(judged, on=PAIR, how="semi"))),
+        policies=tuple(rows),
+        removed=tuple(policies.removed(decided, pool, queries, scale)),
+        systems=system_orders.compare_orders(
             {
                 **{name: system_orders.relevant_pairs(table) for name, table in {**decided, **final}.items()},
                 GRADED: gains(decided["unanimous"], scale, Gain()),
@@ -90,24 +115,22 @@ def compare(
             pl.concat([read_table(run / "pool", "rankings"), *([] if others is None else [others])]),
             seed,
         ),
-    }
+    )
 
 
-def _reviewed_estimates(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json]:
+def _reviewed_estimates(row: PolicyLabels, proof: Mapping[str, Any]) -> PolicyLabels:
     """Return `row` with precision and recall of the published labels, from `proof`, the estimates of the review.
 
     They are not computed on the reviewed pairs only: these have the assessors' own answers as labels, and no error.
     """
     estimates = {"precision": proof["confirmed"].get("relevant"), "recall": proof["recall"]}
-    bounds = {name: estimate and [estimate["low"], estimate["high"]] for name, estimate in estimates.items()}
-    return {
-        **{name: estimate and estimate["value"] for name, estimate in estimates.items()},
-        "intervals": {**cast("Mapping[str, Json]", row["intervals"]), **bounds},
-    }
+    bounds = {name: estimate and (estimate["low"], estimate["high"]) for name, estimate in estimates.items()}
+    values = {name: estimate and estimate["value"] for name, estimate in estimates.items()}
+    return replace(row, **values, intervals={**row.intervals, **bounds})
 
 
-def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame | None, str | None]:
-    """Return the assessors' relevance labels (columns of `policies.TRUTH`) and the name of their source, or Nones."""
+def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame | None, str]:
+    """Return the assessors' relevance labels (columns of `policies.TRUTH`) and their source; None without labels."""
     if truth is not None:
         return _read_grades(truth, scale), str(truth)
     designs = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
@@ -118,7 +141,7 @@ def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame |
         answers = _weighted_answers(Desk(sample)) if fits else None
         if answers is not None and len(answers):
             return answers, f"sample {sample.design.name}"
-    return None, None
+    return None, ""
 
 
 def _weighted_answers(sample_answers: Desk) -> pl.DataFrame:

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 
-from curate.core.config import Json
-from curate.core.figures import Figure
+from curate.core.figures import Figure, Record, figure
 from curate.core.records import VERDICTS
 from curate.core.scale import Scale
 from curate.panel import voting
@@ -43,6 +42,57 @@ def decide(
     return {voting.name_of(rule): voting.decide(ratings, panel, rule, scale) for rule in rules}
 
 
+class PolicyLabels(Record, schema_name="policy"):
+    """Labels of one consensus rule: pairs by verdict, positives, precision and recall."""
+
+    policy: str = figure("name of the rule, or of another source of labels")
+    pairs: int = figure("judged pairs")
+    kept: int = figure("pairs that are relevant or not relevant")
+    relevant: int = figure("pairs with this verdict")
+    not_relevant: int = figure("pairs with this verdict", key="not relevant")
+    contested: int = figure("pairs with this verdict")
+    incomplete: int = figure("pairs with this verdict")
+    not_positive: int = figure("pairs with this verdict, of a cascade", key="not positive")
+    queries_with_a_positive: int = figure("queries with a relevant document")
+    positives_per_query: float | None = figure("mean over all judged queries")
+    precision: float | None = figure("against people's grades", optional="nullable")
+    recall: float | None = figure("likewise, of the judged pairs", optional="nullable")
+    intervals: Mapping[str, tuple[float, ...] | None] = figure("95 % intervals of the last three; queries resampled")
+
+    def left_out(self) -> set[str]:
+        """Return precision and recall without people's grades."""
+        return {"precision", "recall"} - self.intervals.keys()
+
+
+class RemovedPairs(Record, schema_name="removed"):
+    """Pairs of one group that unanimity removes."""
+
+    by: str = figure("what groups the pairs")
+    group: str = figure("name of the group")
+    pairs: int = figure("pairs of the group")
+    contested: int = figure("pairs without unanimity")
+    share: float | None = figure("contested pairs of all")
+    lost: int = figure("contested pairs that a majority finds relevant")
+    lost_share: float | None = figure("lost pairs of those that a majority finds relevant")
+
+
+class OrderCorrelation(Record, schema_name="order"):
+    """Correlation of a ranking of systems with that by unanimous labels."""
+
+    tau_b: Figure = figure("Kendall's tau-b; queries resampled")
+    tau_ap: float | None = figure("tau_AP, which weights upper ranks more")
+    rank_biased_overlap: float | None = figure("rank-biased overlap")
+
+
+class SystemOrders(Record, schema_name="systems"):
+    """Scores of the systems by source of labels, and correlations of their rankings."""
+
+    ndcg_at_10: Mapping[str, Mapping[str, float | None]] = figure("policy -> system -> nDCG@10")
+    against_unanimous: Mapping[str, OrderCorrelation] = figure(
+        "policy -> how like the order of the systems is to that by unanimous labels"
+    )
+
+
 @dataclass(frozen=True)
 class _Counts:
     """Sums of several quantities, such as weights of true positives, in the last axis; shape (..., quantities)."""
@@ -67,37 +117,38 @@ RATIOS = {"positives_per_query": (0, 1), "precision": (2, 3), "recall": (2, 4)}
 
 def compare(
     decided: Decided, queries: Sequence[str], seed: int, truth: pl.DataFrame | None = None
-) -> list[dict[str, Json]]:
-    """Return one row per consensus rule: pairs with a label, pairs by verdict, positives per query, precision, recall.
+) -> list[PolicyLabels]:
+    """Return one row per consensus rule.
 
     `queries` are all judged queries; one without a positive counts as 0. `truth` has the assessors' labels, columns
-    `TRUTH`: precision is over the positives among these pairs, recall over the relevant and judged ones. `intervals`
-    has [low, high] of the last three: 95 %, from 1,000 bootstrap samples of queries. A ratio with divisor 0 is None.
+    `TRUTH`: precision is over the positives among these pairs, recall over the relevant and judged ones. A ratio with
+    divisor 0 is None.
     """
     return [_row(policy, table, queries, seed, truth) for policy, table in decided.items()]
 
 
 def _row(
     policy: str, verdicts: pl.DataFrame, queries: Sequence[str], seed: int, truth: pl.DataFrame | None
-) -> dict[str, Json]:
-    counts: dict[str, Json] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
+) -> PolicyLabels:
+    counts = {name.replace(" ", "_"): int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
     sums = _sums(verdicts, queries, truth)
     totals = sums.weighted(np.ones(len(queries)))
     ratios = {name: partial(_Counts.ratio, top=top, bottom=bottom) for name, (top, bottom) in RATIOS.items()}
     intervals = bootstrap.intervals(sums, ratios, seed=seed)
     ratio_terms = RATIOS if truth is not None else {"positives_per_query": RATIOS["positives_per_query"]}
-    return {
-        "policy": policy,
-        "pairs": len(verdicts),
-        "kept": int(verdicts["verdict"].is_in(["relevant", "not relevant"]).sum()),
+    shares: dict[str, Any] = dict.fromkeys(RATIOS)
+    shares |= {name: scalar(totals.ratio(*terms)) for name, terms in ratio_terms.items()}
+    return PolicyLabels(
+        policy=policy,
+        pairs=len(verdicts),
+        kept=int(verdicts["verdict"].is_in(["relevant", "not relevant"]).sum()),
         **counts,
-        "queries_with_a_positive": int((sums.table[:, 0] > 0).sum()),
-        **{name: _rounded(scalar(totals.ratio(*terms))) for name, terms in ratio_terms.items()},
-        "intervals": {
-            name: [round(interval.low, 6), round(interval.high, 6)] if (interval := intervals[name]) else None
-            for name in ratio_terms
+        queries_with_a_positive=int((sums.table[:, 0] > 0).sum()),
+        **shares,
+        intervals={
+            name: (interval.low, interval.high) if (interval := intervals[name]) else None for name in ratio_terms
         },
-    }
+    ).rounded()
 
 
 def _sums(verdicts: pl.DataFrame, queries: Sequence[str], truth: pl.DataFrame | None) -> _Counts:
@@ -117,12 +168,11 @@ def _sums(verdicts: pl.DataFrame, queries: Sequence[str], truth: pl.DataFrame | 
     return _Counts(np.insert(table.to_numpy(), 1, 1.0, axis=1))
 
 
-def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str], scale: Scale) -> list[dict[str, Json]]:
+def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str], scale: Scale) -> list[RemovedPairs]:
     """Return counts of the pairs that unanimity removes, by grades, length of the query, retriever, pool position.
 
-    One row per group. `contested` is the number of pairs without unanimity, `lost` that of contested pairs that a
-    majority finds relevant; `share` is contested / pairs, `lost_share` is lost / the majority's positives. `texts` is
-    query -> text, grouped into terciles of length. A pair counts for every retriever that found it.
+    One row per group. `texts` is query -> text, grouped into terciles of length. A pair counts for every retriever that
+    found it.
     """
     rows = (
         decided["unanimous"]
@@ -162,25 +212,21 @@ def _bands(numbers: pl.Expr, edges: Sequence[int]) -> pl.Expr:
     return band.replace_strict(list(range(len(names))), names, return_dtype=pl.Enum(names))
 
 
-def _group_rows(by: str, rows: pl.DataFrame, group: pl.Expr) -> list[dict[str, Json]]:
+def _group_rows(by: str, rows: pl.DataFrame, group: pl.Expr) -> list[RemovedPairs]:
     sums = [pl.col(name).sum() for name in ("contested", "positive", "lost")]
     groups = rows.with_columns(group=group).drop_nulls("group").group_by("group").agg(pl.len().alias("pairs"), *sums)
     return [
-        {
-            "by": by,
-            "group": row["group"],
-            "pairs": row["pairs"],
-            "contested": row["contested"],
-            "share": _rounded(row["contested"] / row["pairs"]),
-            "lost": row["lost"],
-            "lost_share": _rounded(row["lost"] / row["positive"]) if row["positive"] else None,
-        }
+        RemovedPairs(
+            by=by,
+            group=row["group"],
+            pairs=row["pairs"],
+            contested=row["contested"],
+            share=row["contested"] / row["pairs"],
+            lost=row["lost"],
+            lost_share=row["lost"] / row["positive"] if row["positive"] else None,
+        ).rounded()
         for row in groups.sort("group").iter_rows(named=True)
     ]
-
-
-def _rounded(figure: float | None) -> float | None:
-    return None if figure is None else round(figure, 6)
 
 
 # Rankings of systems by nDCG@10 under the labels of each consensus rule and graded labels, and their correlation.
@@ -197,14 +243,12 @@ def relevant_pairs(verdicts: pl.DataFrame) -> pl.DataFrame:
     return verdicts.filter(pl.col("verdict") == "relevant").select("query_id", "doc_id", score=pl.lit(1, pl.Int32))
 
 
-def compare_orders(labels: Labels, rankings: pl.DataFrame, seed: int) -> dict[str, Json]:
+def compare_orders(labels: Labels, rankings: pl.DataFrame, seed: int) -> SystemOrders:
     """Return scores and rank correlations of the systems in a table `rankings`, by source of labels.
 
-    `ndcg_at_10`: source of labels -> system -> nDCG@10 with linear gain, mean over the queries that have a gain above 0
-    under these labels; None without such a query. `against_unanimous`: other source -> correlation of its system
-    ranking with that of unanimity. `tau_b` is {value, low, high}, a 95 % interval from 1,000 bootstrap samples of
-    queries; None for fewer than two queries or where undefined. `tau_ap` weights upper ranks more; with
-    `rank_biased_overlap` it is None for fewer than two systems.
+    nDCG@10 has linear gain, and is the mean over the queries that have a gain above 0 under these labels; None without
+    such a query. `tau_b` is None for fewer than two queries or where undefined, `tau_ap` and `rank_biased_overlap` for
+    fewer than two systems.
     """
     systems = rankings["retriever"].unique().sort().to_list()
     queries = sorted({query for table in labels.values() for query in table["query_id"]})
@@ -219,20 +263,17 @@ def compare_orders(labels: Labels, rankings: pl.DataFrame, seed: int) -> dict[st
     }
     others = [name for name in labels if name != BASE]
     taus = _taus([sums[BASE], *(sums[name] for name in others)], seed) if BASE in sums and queries else []
-    against: dict[str, Json] = {}
+    against = {}
     for name, tau in zip(others, taus, strict=False):
         base_scores, other_scores = (
             {system: mean for system, mean in scores[source].items() if mean is not None} for source in (BASE, name)
         )
-        against[name] = {
-            "tau_b": tau.to_json(),
-            "tau_ap": _rounded(rank_correlation.tau_ap(base_scores, other_scores)),
-            "rank_biased_overlap": _rounded(rank_correlation.rank_biased_overlap(base_scores, other_scores)),
-        }
-    rounded: dict[str, Json] = {
-        name: {system: _rounded(mean) for system, mean in row.items()} for name, row in scores.items()
-    }
-    return {"ndcg_at_10": rounded, "against_unanimous": against}
+        against[name] = OrderCorrelation(
+            tau,
+            rank_correlation.tau_ap(base_scores, other_scores),
+            rank_correlation.rank_biased_overlap(base_scores, other_scores),
+        )
+    return SystemOrders(scores, against).rounded()
 
 
 def _ranking_sums(

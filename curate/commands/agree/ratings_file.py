@@ -10,15 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
-from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
+from curate.core.figures import Record, figure
 from curate.core.protocols import Progress, quiet
 from curate.panel import judge_dependence
-from curate.panel.agreement_figures import Kind, Level, figures
+from curate.panel.agreement_figures import AgreementFigures, Kind, Level, figures
+from curate.panel.judge_dependence import Dependence
 from curate.pii.person_names.lexicon import is_name
 from curate.stats.tally import Ints
 from curate.tables.readers import ratings
@@ -124,13 +125,23 @@ class _Cells:
     """(Item, rater) -> number of the label, -1 for none."""
 
 
-def measure(path: Path, layout: Layout, seed: int, progress: Progress = quiet) -> dict[str, Any]:
-    """Return the agreement of raters in a file, as `agreement_figures.figures` for `ratings` and `cut`.
+class FileAgreement(Record, schema_name="of_file"):
+    """Agreement of the raters of a file, or of the judges of a run, whose consensus policies are compared as well."""
 
-    `cut` is that of binary labels; None without `layout.positive`. Other keys: `form` (wide, long, counts), `item`
-    (columns), `raters` (empty for counts), `truth`, `scale`, `labels` (the ratings in the order of the scale), `notes`,
-    and `dependence` of the raters, None for counts.
-    """
+    form: Literal["long", "wide", "counts"] = figure("a row per rating, a column per rater, or a column per category")
+    item: tuple[str, ...] = figure("columns that identify an item; empty where each row is one")
+    raters: tuple[str, ...] = figure("names of the raters; empty for counts")
+    truth: str | None = figure("column or rater that the others are held against")
+    scale: Level = figure("level of measurement")
+    labels: tuple[str, ...] = figure("ratings in the order of the scale")
+    notes: tuple[str, ...] = figure("what was assumed of the file")
+    ratings: AgreementFigures = figure("on all ratings")
+    cut: AgreementFigures | None = figure("the same on the cut that --positive makes")
+    dependence: Dependence | None = figure("what the raters have in common; null for counts")
+
+
+def measure(path: Path, layout: Layout, seed: int, progress: Progress = quiet) -> FileAgreement:
+    """Return the agreement of raters in a file."""
     parsed = read(path, layout)
     for name in layout.positive:
         if _index(name, parsed.labels) is None:
@@ -139,22 +150,22 @@ def measure(path: Path, layout: Layout, seed: int, progress: Progress = quiet) -
     binary, cut = Kind(2, parsed.kind.scale, missing=layout.missing), None
     if layout.positive:
         cut = figures(sides[parsed.codes], binary, parsed.raters, parsed.clusters, seed=seed, progress=progress)
-    return {
-        "form": parsed.plan.form,
-        "item": list(parsed.plan.item),
-        "raters": list(parsed.raters),
-        "truth": parsed.truth,
-        "scale": parsed.kind.scale,
-        "labels": list(parsed.labels),
-        "notes": list(parsed.notes),
-        "ratings": figures(parsed.codes, parsed.kind, parsed.raters, parsed.clusters, seed=seed, progress=progress),
-        "cut": cut,
-        "dependence": _dependence(parsed, sides if layout.positive else None, seed) if parsed.raters else None,
-    }
+    return FileAgreement(
+        form=parsed.plan.form,
+        item=tuple(parsed.plan.item),
+        raters=parsed.raters,
+        truth=parsed.truth,
+        scale=parsed.kind.scale,
+        labels=parsed.labels,
+        notes=parsed.notes,
+        ratings=figures(parsed.codes, parsed.kind, parsed.raters, parsed.clusters, seed=seed, progress=progress),
+        cut=cut,
+        dependence=_dependence(parsed, sides if layout.positive else None, seed) if parsed.raters else None,
+    )
 
 
-def _dependence(parsed: Ratings, sides: Ints | None, seed: int) -> dict[str, Json]:
-    """Return the dependence of the raters, as `judge_dependence.dependence`, with `warnings` in English.
+def _dependence(parsed: Ratings, sides: Ints | None, seed: int) -> Dependence:
+    """Return the dependence of the raters, with warnings in English.
 
     The error of a rating is its difference from the truth: of binary labels if positive ratings are given, else in
     steps of an ordinal or interval scale. On a nominal scale it is 1 if the rating differs, else 0.
@@ -173,7 +184,7 @@ def _dependence(parsed: Ratings, sides: Ints | None, seed: int) -> dict[str, Jso
         errors=errors,
         families={name: raters.kin(name) for name in parsed.raters},
     )
-    return {**common, "warnings": [*judge_dependence.warnings(common, strings("en")["dependence"], "raters")]}
+    return replace(common, warnings=tuple(judge_dependence.warnings(common, strings("en")["dependence"], "raters")))
 
 
 def read(path: Path, layout: Layout) -> Ratings:

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import polars as pl
 
 from curate.commands.agree import lines as levels
+from curate.commands.agree.compare import RunAgreement, compared
 from curate.commands.agree.lines import MeasuredLevels
+from curate.commands.agree.policies import PolicyLabels
+from curate.commands.agree.ratings_file import FileAgreement, measure
 from curate.core.errors import ConfigError, CurateError, suggestion
+from curate.panel.agreement_figures import RaterPair
 from curate.runs.python_errors import python_errors
+from curate.system.files import read_scale
+from curate.tables.readers.ratings import Layout
 from curate.view import html
+from curate.view.record_words import RecordWords
+from curate.view.run_figures import stated
+from curate.view.text import too_few
+from curate.view.words import strings
 
 if TYPE_CHECKING:
     from curate.runs.runner import Run
@@ -34,7 +44,7 @@ class MeasuredValue(NamedTuple):
 class AgreementResult:
     """Agreement of raters with 95 % intervals, on their ratings and on binary labels (level `cut`)."""
 
-    figures: Mapping[str, Any]
+    figures: FileAgreement | RunAgreement
     """All figures, as `curate agree --json` prints them."""
     levels: MeasuredLevels
     """Figures by level: a run has `grades` and `cut`, a table of ratings `all ratings` and, if asked for, `cut`."""
@@ -51,9 +61,9 @@ class AgreementResult:
         if level is not None and level not in levels:
             raise ConfigError(f"no level {level!r}; {suggestion(level, levels)}")
         figures = levels[level or next(iter(levels))]
-        if name not in figures["intervals"]:
-            raise ConfigError(f"no measure {name!r}; {suggestion(name, figures['intervals'])}")
-        return MeasuredValue(figures[name], *(figures["intervals"][name] or (None, None)))
+        if name not in figures.intervals:
+            raise ConfigError(f"no measure {name!r}; {suggestion(name, figures.intervals)}")
+        return MeasuredValue(vars(figures)[name], *(figures.intervals[name] or (None, None)))
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -61,7 +71,7 @@ class AgreementResult:
         rows = [
             (level, name, *self.measure(name, level))
             for level, figure in self.levels.figures.items()
-            for name in figure["intervals"]
+            for name in figure.intervals
         ]
         return pl.DataFrame(rows, schema=["level", "measure", "value", "low", "high"], orient="row")
 
@@ -72,9 +82,8 @@ class AgreementResult:
             (level, label, share, same)
             for level, labels in self.levels.labels.items()
             if level in self.levels.figures
-            for label, share, same in zip(
-                labels, *(self.levels.figures[level][name] for name in ("prevalence", "specific")), strict=True
-            )
+            for figures in [self.levels.figures[level]]
+            for label, share, same in zip(labels, figures.prevalence, figures.specific, strict=True)
         ]
         return pl.DataFrame(rows, schema=["level", "rating", "prevalence", "specific"], orient="row")
 
@@ -83,19 +92,21 @@ class AgreementResult:
         """Return one row per level and two raters: Cohen's kappa, nominal, linear and quadratic, with low and high."""
         rows = []
         for level, figure in self.levels.figures.items():
-            for pair in figure["pairs_of_raters"] or ():
-                first, second = pair["raters"]
-                row = {"level": level, "first": first, "second": second, "items": pair["items"]}
+            for pair in figure.pairs_of_raters or ():
+                first, second = pair.raters
+                row = {"level": level, "first": first, "second": second, "items": pair.items}
                 rows.append({**row, **_flat_figures(pair)})
         return pl.DataFrame(rows, infer_schema_length=None)
 
     @property
     def policies(self) -> pl.DataFrame:
         """Return one row per consensus rule, with figures of the labels that it gives a run; empty for a table."""
+        if isinstance(self.figures, FileAgreement):
+            return pl.DataFrame()
         rows = [
-            {name: cell for name, cell in row.items() if name != "intervals" and name not in row["intervals"]}
+            {name: cell for name, cell in row.to_json().items() if name not in {"intervals", *row.intervals}}
             | _flat_figures(row)
-            for row in self.figures.get("policies", ())
+            for row in self.figures.policies
         ]
         return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -104,24 +115,21 @@ class AgreementResult:
         return f"AgreementResult({self.about}; {'; '.join(by_level)})"
 
     def _repr_html_(self) -> str:
-        from curate.view.run_figures import stated
-        from curate.view.words import strings
-
-        words, levels = strings("en"), self.levels.figures
+        words, levels = strings("en"), {name: level.to_json() for name, level in self.levels.figures.items()}
         titles = words["measures"] | words["further_measures"]
         rows = [
             {"measure": titles[name], **{level: stated(figures, name, words) for level, figures in levels.items()}}
-            for name in next(iter(levels.values()))["intervals"]
+            for name in next(iter(self.levels.figures.values())).intervals
         ]
         return html.block(f"Agreement of {self.about}", html.table(rows), html.lines(self.notes))
 
 
-def _flat_figures(figures: Mapping[str, Any]) -> dict[str, float | None]:
+def _flat_figures(figures: RaterPair | PolicyLabels) -> dict[str, float | None]:
     """Return every figure that has an interval, with its bounds as `NAME_low` and `NAME_high`."""
     flat: dict[str, float | None] = {}
-    for name, bounds in figures["intervals"].items():
+    for name, bounds in figures.intervals.items():
         low, high = bounds or (None, None)
-        flat |= {name: figures[name], f"{name}_low": low, f"{name}_high": high}
+        flat |= {name: vars(figures)[name], f"{name}_low": low, f"{name}_high": high}
     return flat
 
 
@@ -131,27 +139,17 @@ def _printed(measured: MeasuredValue) -> str:
     return f"{measured.value:.3f}" + ("" if measured.low is None else f" ({measured.low:.2f} to {measured.high:.2f})")
 
 
-def _few_clusters(measured: MeasuredLevels) -> list[str]:
-    from curate.stats.bootstrap import FEW
-
-    clusters = next(iter(measured.figures.values()))["clusters"]
-    return [f"under {FEW} clusters: these intervals are too narrow"] if clusters < FEW else []
-
-
 def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int | None) -> AgreementResult:
     """Return the agreement of a run's judges, and the comparison of its consensus rules (see `compare.compare`)."""
-    from curate.commands.agree.compare import compared
-    from curate.system.files import read_scale
-
-    figures: Mapping[str, Any] = compared(work, seed, truth, run_files)
+    figures = compared(work, seed, truth, run_files)
     measured = levels.of_comparison(figures, read_scale(work.folder / "judge"))
-    notes = ["every judge is a heuristic: these figures show that the program runs, and are no evidence"]
-    all_notes = [
-        *(notes if figures["only_heuristics"] else ()),
-        *figures["dependence"]["warnings"],
-        *_few_clusters(measured),
+    heuristics = [RecordWords("agree/agree")("heuristics")] if figures.only_heuristics else []
+    notes = [
+        *heuristics,
+        *(figures.dependence.warnings or ()),
+        *too_few(next(iter(measured.figures.values())).clusters, "clusters"),
     ]
-    return AgreementResult(figures, measured, f"{', '.join(figures['panel'])} in {work.folder}", all_notes)
+    return AgreementResult(figures, measured, f"{', '.join(figures.panel)} in {work.folder}", notes)
 
 
 @python_errors()
@@ -184,9 +182,6 @@ def agree(
     The figures are those of `curate agree FILE --json`; for the measures see `docs/labels.md`. DataError names an
     invalid row and the expected content, ConfigError the arguments that conflict.
     """
-    from curate.commands.agree.ratings_file import measure
-    from curate.tables.readers.ratings import Layout
-
     layout = Layout(
         item=_names(item),
         raters=_names(raters),
@@ -214,12 +209,15 @@ def agree(
     return _measured(figures, layout.positive, "the frame")
 
 
-def _measured(figures: Mapping[str, Any], positive: Sequence[str], source: str) -> AgreementResult:
-    rater_names = ", ".join(figures["raters"]) or "counts of ratings by category"
+def _measured(figures: FileAgreement, positive: Sequence[str], source: str) -> AgreementResult:
+    rater_names = ", ".join(figures.raters) or "counts of ratings by category"
     measured = levels.of_ratings(figures, positive)
-    common = figures["dependence"]["warnings"] if figures["dependence"] else ()
+    common = (figures.dependence.warnings or ()) if figures.dependence else ()
     return AgreementResult(
-        figures, measured, f"{rater_names} in {source}", [*figures["notes"], *common, *_few_clusters(measured)]
+        figures,
+        measured,
+        f"{rater_names} in {source}",
+        [*figures.notes, *common, *too_few(next(iter(measured.figures.values())).clusters, "clusters")],
     )
 
 

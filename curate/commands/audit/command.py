@@ -85,7 +85,9 @@ def _panel(figures: dict[str, Any]) -> Iterator[str]:
 
     yield from (f"WARNING: {warning}" for warning in figures["dependence"]["warnings"])
     if len(figures["panel"]) > 1:
-        yield judge_dependence.worth(figures["dependence"], strings("en")["dependence"])
+        yield judge_dependence.worth(
+            judge_dependence.Dependence.from_json(figures["dependence"]), strings("en")["dependence"]
+        )
 
 
 def _tables(figures: dict[str, Any]) -> Iterator[list[dict[str, object]]]:

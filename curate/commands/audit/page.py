@@ -13,6 +13,7 @@ from curate.commands.audit.labels import MISSED
 from curate.core.records import AUDITED
 from curate.core.scale import FIVE, Scale
 from curate.panel import judge_dependence
+from curate.panel.judge_dependence import Dependence
 from curate.panel.voting import PAIR
 from curate.stats.bootstrap import FEW
 from curate.system import resources
@@ -93,6 +94,10 @@ def cards(
     return [Card(name, texts[name], counted[name], rows[name]) for name in queries]
 
 
+def _bounds(figure: Mapping[str, Any]) -> str:
+    return "" if figure["low"] is None else f"{figure['low']:,.2f}–{figure['high']:,.2f}"
+
+
 def page(
     figures: Mapping[str, Any],
     query_cards: Sequence[Card],
@@ -126,13 +131,12 @@ def page(
     filled.filters["figure"] = lambda number, digits=2: (
         words["undefined"] if number is None else f"{number:,.{digits}f}"
     )
-    filled.filters["bounds"] = lambda figure: (
-        "" if figure["low"] is None else f"{figure['low']:,.2f}–{figure['high']:,.2f}"
-    )
+    filled.filters["bounds"] = _bounds
     # thresholds that are not the default ones: of the set's scores, and of the grades
     thresholds = [words["scores"].format(relevant_from)] if (relevant_from := figures.get("relevant_from")) else []
     if scale != FIVE:
         thresholds.append(words["grades"].format(scale.described()))
+    dependence = Dependence.from_json(figures["dependence"])
     return filled.from_string(resources.template("commands/audit/page.html.j2")).render(
         words=words,
         language=language,
@@ -145,8 +149,8 @@ def page(
         thresholds=thresholds,
         classes=grade_colours.classes(scale),
         alike_title=common["dependence"]["title"],
-        alike=judge_dependence.warnings(figures["dependence"], common["dependence"]),
-        worth=judge_dependence.worth(figures["dependence"], common["dependence"]),
+        alike=judge_dependence.warnings(dependence, common["dependence"]),
+        worth=judge_dependence.worth(dependence, common["dependence"]),
         cards=query_cards,
         few=FEW,
         measures=AUDITED,

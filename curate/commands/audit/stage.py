@@ -20,6 +20,7 @@ from curate.core.protocols import Benchmark
 from curate.core.records import FILTERED, Query
 from curate.ledger import Ledger, default_path
 from curate.panel.audit_design import strata
+from curate.panel.judge_dependence import Dependence
 from curate.panel.voting import PAIR
 from curate.pipeline import stages
 from curate.pipeline.configs import JudgeConfig
@@ -185,7 +186,7 @@ def run(config: Config, context: Context) -> Report:
         figures: dict[str, Any] = {
             **_set_facts(context, counts),
             **({} if context.relevant_from is None else {"relevant_from": cut}),
-            "dependence": card_facts.dependence(context),
+            "dependence": card_facts.dependence(context).to_json(),
             "measures": audit.measures(counts, context.seed),
             "patch": audit.sizes(patches),
             "masking": _masking(context, patches),
@@ -307,7 +308,7 @@ def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, f
         facts={
             "weak_judges": figures["heuristic"],
             "judges": figures["panel"],
-            "dependence": card_facts.warned(figures["dependence"]),
+            "dependence": card_facts.warned(Dependence.from_json(figures["dependence"])),
             "prompts": [rubric] if rubric else [],
             "parts": card_facts.had_a_part(context),
             "repaired": LABELS if (cut := context.relevant_from or 1) == 1 else f"{LABELS} {SCORES.format(cut)}",

@@ -118,7 +118,7 @@ def panel(
         "unanimous_as_people": _plain(
             unanimous(codes, human_grades["grade"], human_grades["weight"].to_numpy(), scale)
         ),
-        **in_common(ratings, names, human_labels, families, seed, scale),
+        **in_common(ratings, names, human_labels, families, seed, scale).to_json(),
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from curate.panel import judge_dependence
-from curate.panel.judge_dependence import MEASURED
+from curate.panel.judge_dependence import MEASURED, Dependence
 from curate.view.words import strings
 
 Figures = Mapping[str, Any]
@@ -16,10 +16,14 @@ def warnings(figures: Figures) -> list[str]:
     sentences = [
         *_judge_warnings(figures),
         *figures["gate"]["untested"],
-        *judge_dependence.warnings(figures["panel"], _words()),
+        *judge_dependence.warnings(_dependence(figures), _words()),
     ]
     unknown = len(figures["judges"]) > 1 and figures["panel"]["effective"] is None
-    return [*sentences, judge_dependence.worth(figures["panel"], _words())] if unknown else sentences
+    return [*sentences, judge_dependence.worth(_dependence(figures), _words())] if unknown else sentences
+
+
+def _dependence(figures: Figures) -> Dependence:
+    return Dependence.from_json(figures["panel"])
 
 
 def _words() -> Mapping[str, Any]:
@@ -85,7 +89,7 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
             }
             for name, judge in judges
         ],
-        "together": [judge_dependence.row(statistic) for statistic in figures["panel"]["together"]],
+        "together": [judge_dependence.row(statistic) for statistic in _dependence(figures).together],
     }
     return [(title, rows) for title, rows in tables.items() if rows]
 
@@ -105,7 +109,7 @@ def _repeat_row(judge: str, kind: str, change: Figures) -> Row:
 
 def effective(figures: Figures) -> list[str]:
     """Return a sentence with the effective number of judges; [] if it is undefined, which is a warning instead."""
-    return [judge_dependence.worth(figures["panel"], _words())] if figures["panel"]["effective"] else []
+    return [judge_dependence.worth(_dependence(figures), _words())] if figures["panel"]["effective"] else []
 
 
 def _control_row(name: str, accuracy: Figures) -> Row:

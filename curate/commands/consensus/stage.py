@@ -64,7 +64,7 @@ def run(config: Config, context: Context) -> Report:
             str(judge): dict(rows.select("outcome", "len").iter_rows())
             for (judge,), rows in counts.group_by("judge", maintain_order=True)
         },
-        **agreed,
+        **agreed.to_json(),
     }
     write_json(context.out / "agreement.json", figures)
     decided = len(verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])))

@@ -256,4 +256,4 @@ def agreement(context: Context, chosen: pl.DataFrame, panel: list[str]) -> dict[
         context.seed,
         context.scale,
         progress=context.progress,
-    )
+    ).to_json()

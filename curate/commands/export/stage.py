@@ -8,7 +8,6 @@ byte-identical. Nothing is written while `mask` lists residual PII in a text of 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import polars as pl
 
@@ -23,6 +22,7 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
 from curate.core.records import FILTERED
+from curate.panel.judge_dependence import Dependence
 from curate.panel.voting import PAIR
 from curate.pipeline import facts as circularity
 from curate.pipeline import facts as synthetic_queries
@@ -80,7 +80,7 @@ def run(config: Config, context: Context) -> Report:
     integrity.check(_with_progress(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
-    provenance = partial(_provenance, config, context, judged, {"lost": lost, "dependence": common}, ids)
+    provenance = partial(_provenance, config, context, judged, {"lost": lost, "dependence": common.to_json()}, ids)
     _write(config, context, benchmark, renamed, provenance, grown)
     write_table(context.out, gate.TABLE, finds)
     write_table(context.out, "dropped", left_out := _left_out(context, queries, short, ids))
@@ -226,13 +226,13 @@ def _with_progress(benchmark: Benchmark, context: Context, label: str) -> Benchm
 
 def _notes(
     config: Config,
-    common: Mapping[str, Any],
+    common: Dependence,
     short: list[str],
     renamed: pl.DataFrame | None,
     suspicious: int,
     grown: Mapping[str, Json] | None,
 ) -> list[str]:
-    notes = [f"WARNING: {warning}" for warning in common["warnings"]]
+    notes = [f"WARNING: {warning}" for warning in common.warnings or ()]
     if suspicious:
         notes.append(f"{suspicious:,} texts hold what looks like personal data and was allowed; see mask/residual")
     if short:

@@ -102,7 +102,7 @@ def _agreement_of_votes(votes: Sequence[tuple[Mapping[str, str], str]], panel: S
     if len(panel) < 2 or not complete:
         return None
     codes = [[int(answer_by_judge[name] == confirming) for name in panel] for answer_by_judge, confirming in complete]
-    return agreement_figures.figures(codes, Scale(2, "nominal"), panel, list(range(len(codes))), seed=seed)
+    return agreement_figures.figures(codes, Scale(2, "nominal"), panel, list(range(len(codes))), seed=seed).to_json()
 
 
 def _levels(rows: Rows) -> Floats:

@@ -326,4 +326,4 @@ def _agreement(pairs: Sequence[CandidatePair], answers: tuple[str, str], panel: 
     codes = [[code((pair.votes or {}).get(name)) for name in panel] for pair in pairs]
     query_index = {name: index for index, name in enumerate(dict.fromkeys(pair.query_id for pair in pairs))}
     clusters = [query_index[pair.query_id] for pair in pairs]
-    return agreement_figures.figures(codes, Scale(2, "nominal"), panel, clusters, seed=seed)
+    return agreement_figures.figures(codes, Scale(2, "nominal"), panel, clusters, seed=seed).to_json()

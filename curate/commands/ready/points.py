@@ -173,8 +173,8 @@ def kin(evidence: ReadyEvidence) -> ReadyPoint:
     if count < need:
         finding = f"language models of {count} families judged, expected {need} or more"
         return ReadyPoint("families", "not ok", finding, evidence.command("judges"))
-    if warned := card_facts.dependence(evidence.context)["warnings"]:
-        return ReadyPoint("families", "not ok", f"{warned[0]}", evidence.command("judges"))  # type: ignore[index]
+    if warned := card_facts.dependence(evidence.context).warnings:
+        return ReadyPoint("families", "not ok", warned[0], evidence.command("judges"))
     return ReadyPoint("families", "ok", f"{count} families: {', '.join(sorted(set(evidence.families.values())))}")
 
 

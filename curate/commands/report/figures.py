@@ -7,6 +7,7 @@ from typing import Any
 from curate.core.config import Json
 from curate.core.scale import Scale
 from curate.panel.agreement_figures import Confusion
+from curate.panel.judge_dependence import Dependence
 from curate.runs.checks import CheckResult
 from curate.stats.distribution import Spread
 from curate.view.run_figures import Drop, Overlap, QueryCounts
@@ -74,7 +75,7 @@ class Shown:
     """Reason -> ids of the queries that are not exported, or not for every task."""
     agreed: Mapping[str, Any]
     """The content of agreement.json."""
-    dependence: Mapping[str, Any]
+    dependence: Dependence
     """Dependence between judges, from `judge_dependence.dependence`."""
     lead: Mapping[str, Any]
     """Key facts on the labels, from `card_facts.leading`."""

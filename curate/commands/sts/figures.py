@@ -196,4 +196,4 @@ def _agreement(
     codes = [[code_by_answer.get(query_votes.get(name) or "", -1) for name in panel] for _, query_votes in votes]
     query_index = {name: index for index, name in enumerate(dict.fromkeys(name for name, _ in votes))}
     clusters = [query_index[name] for name, _ in votes]
-    return agreement_figures.figures(codes, Scale(2, "nominal"), panel, clusters, seed=seed)
+    return agreement_figures.figures(codes, Scale(2, "nominal"), panel, clusters, seed=seed).to_json()

@@ -57,7 +57,7 @@ def panel(queries: int, each: int, seed: int) -> tuple[Matrix, Matrix]:
 @settings(max_examples=100)
 @given(MATRICES)
 def test_every_figure_again_in_literal_loops(codes: Rows) -> None:
-    found: Any = figures(codes, Kind(K), names(codes), seed=0, replicates=0)
+    found: Any = figures(codes, Kind(K), names(codes), seed=0, replicates=0).to_json()
     for name, literal in ONE_BY_ONE.items():
         assert close(found[name], literal(codes)), name
     for pair, (one, other) in zip(found["pairs_of_raters"], combinations(range(len(codes[0])), 2), strict=True):
@@ -75,7 +75,7 @@ def test_what_must_not_change_figures(codes: Rows, data: st.DataObject) -> None:
     renamed = [*data.draw(st.permutations(range(K))), -1]
 
     def run(rows: Rows, scale: Level = "interval") -> dict[str, Any]:
-        return dict(figures(rows, Kind(K, scale), names(rows), seed=0, replicates=0))
+        return figures(rows, Kind(K, scale), names(rows), seed=0, replicates=0).to_json()
 
     before, moved = run(codes), run([[row[rater] for rater in raters] for row in codes[::-1]])
     twice, nominal = run(codes * 2), run([[renamed[code] for code in row] for row in codes], "nominal")
@@ -93,7 +93,7 @@ def test_what_must_not_change_figures(codes: Rows, data: st.DataObject) -> None:
 def test_intervals_are_those_of_a_literal_resampling() -> None:
     """Draw the same queries, put their items end to end, and measure again, one figure at a time."""
     codes, query = panel(12, 5, seed=1)
-    found: Any = figures(codes, Kind(K), ["a", "b", "c"], query, seed=5, replicates=40)
+    found: Any = figures(codes, Kind(K), ["a", "b", "c"], query, seed=5, replicates=40).to_json()
     (weights,) = resamples(12, 40, seed=5)
     samples = [np.concatenate([codes[query == q] for q in range(12) for _ in range(int(row[q]))]) for row in weights]
     for name in ONE_BY_ONE:
@@ -109,8 +109,8 @@ def test_intervals_are_those_of_a_literal_resampling() -> None:
 def test_items_are_resampled_where_there_are_no_clusters() -> None:
     """Equal items are drawn together, which is the same law: the interval is that of items labelled one by one."""
     codes, _ = panel(60, 5, seed=2)
-    alike: Any = figures(codes, Kind(K), ["a", "b", "c"], seed=1, replicates=4000)
-    apart: Any = figures(codes, Kind(K), ["a", "b", "c"], np.arange(len(codes)), seed=1, replicates=4000)
+    alike: Any = figures(codes, Kind(K), ["a", "b", "c"], seed=1, replicates=4000).to_json()
+    apart: Any = figures(codes, Kind(K), ["a", "b", "c"], np.arange(len(codes)), seed=1, replicates=4000).to_json()
     assert alike["clusters"] == apart["clusters"] == 300
     for name in ONE_BY_ONE:
         assert alike[name] == apart[name]
@@ -120,15 +120,15 @@ def test_items_are_resampled_where_there_are_no_clusters() -> None:
 
 def test_the_cut_and_the_grades_are_measured_from_one_count() -> None:
     codes, query = panel(20, 6, seed=3)
-    both: Any = on_grades(codes, ["a", "b", "c"], query, FIVE, seed=1)
+    both: Any = on_grades(codes, ["a", "b", "c"], query, FIVE, seed=1).to_json()
     sides = np.where(codes < 0, -1, codes > 1)
-    assert both["all_grades"] == figures(codes, Kind(5), ["a", "b", "c"], query, seed=1)
-    assert both["cut"] == figures(sides, Kind(2), ["a", "b", "c"], query, seed=1)
+    assert both["all_grades"] == figures(codes, Kind(5), ["a", "b", "c"], query, seed=1).to_json()
+    assert both["cut"] == figures(sides, Kind(2), ["a", "b", "c"], query, seed=1).to_json()
     assert both["cut"]["pairs_of_raters"][0]["linear"] == both["cut"]["pairs_of_raters"][0]["nominal"]
 
 
 def test_all_the_same_is_not_defined() -> None:
-    found: Any = figures([[2, 2], [2, 2], [2, 2]], Kind(3), ["a", "b"], seed=0)
+    found: Any = figures([[2, 2], [2, 2], [2, 2]], Kind(3), ["a", "b"], seed=0).to_json()
     undefined = ("fleiss", "alpha_nominal", "alpha_ordinal", "alpha_interval")
     assert [found[name] for name in undefined] == [None] * 4
     assert [found["intervals"][name] for name in undefined] == [None] * 4
@@ -138,8 +138,8 @@ def test_all_the_same_is_not_defined() -> None:
 
 
 def test_a_scale_allows_what_it_can_carry() -> None:
-    nominal: Any = figures([[0, 1], [1, 1]], Kind(2, "nominal"), ["a", "b"], seed=0)
-    ordinal: Any = figures([[0, 1], [1, 1]], Kind(2, "ordinal"), ["a", "b"], seed=0)
+    nominal: Any = figures([[0, 1], [1, 1]], Kind(2, "nominal"), ["a", "b"], seed=0).to_json()
+    ordinal: Any = figures([[0, 1], [1, 1]], Kind(2, "ordinal"), ["a", "b"], seed=0).to_json()
     assert "alpha_ordinal" not in nominal
     assert "linear" not in nominal["pairs_of_raters"][0]
     assert "alpha_interval" not in ordinal
@@ -199,7 +199,7 @@ def test_compressed_ratings_are_the_same_ratings() -> None:
 
 def test_many_raters_have_no_pairs_of_their_own() -> None:
     codes = np.random.default_rng(7).integers(0, 2, (10, PAIRED + 1))
-    found: Any = figures(codes, Kind(2), [str(place) for place in range(PAIRED + 1)], seed=0, replicates=10)
+    found: Any = figures(codes, Kind(2), [str(place) for place in range(PAIRED + 1)], seed=0, replicates=10).to_json()
     assert found["pairs_of_raters"] is None
     assert found["intervals"]["fleiss"] is not None
 
@@ -215,8 +215,8 @@ def test_after_a_cascade_the_sample_is_measured() -> None:
         [("q", str(doc), 49 + doc) for doc in range(4)], ["query_id", "doc_id", "position"], orient="row"
     )
     none = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
-    whole: Any = on_parts(ratings, ["a", "b"], none, pool, 0, FIVE)
-    part: Any = on_parts(ratings, ["a", "b"], pool.select("query_id", "doc_id").head(1), pool, 0, FIVE)
+    whole: Any = on_parts(ratings, ["a", "b"], none, pool, 0, FIVE).to_json()
+    part: Any = on_parts(ratings, ["a", "b"], pool.select("query_id", "doc_id").head(1), pool, 0, FIVE).to_json()
     assert (whole["cut"]["items"], whole["cut"]["percent"], whole["top_50"]["cut"]["items"]) == (4, 0.5, 2)
     assert (part["cut"]["items"], part["cut"]["percent"], part["top_50"]["cut"]["items"]) == (1, 1, 1)
 
@@ -227,7 +227,7 @@ def test_distances_of_any_scale_are_those_of_its_gains(scale: Scale, data: st.Da
     """Cohen's kappa with quadratic weights is 1 less observed over expected squared differences of gains."""
     place = st.integers(0, len(scale.labels) - 1)
     rows = data.draw(st.lists(st.tuples(place, place), min_size=2, max_size=30))
-    found: Any = on_grades(np.array(rows), ["a", "b"], [0] * len(rows), scale, seed=0, replicates=0)
+    found: Any = on_grades(np.array(rows), ["a", "b"], [0] * len(rows), scale, seed=0, replicates=0).to_json()
     [pair] = found["all_grades"]["pairs_of_raters"]
     one, other = (np.array([scale.gains[row[at]] for row in rows], dtype=float) for at in (0, 1))
     expected = ((one[:, None] - other[None, :]) ** 2).mean()

@@ -14,10 +14,11 @@ from curate.commands.check.panel import panel, unanimous
 from curate.core.model_family import begins_as, family
 from curate.core.scale import FIVE
 from curate.panel import judge_dependence
-from curate.panel.judge_dependence import effective, effective_number, together, warnings, worth
+from curate.panel.judge_dependence import Dependence, effective, effective_number, together, warnings, worth
 from curate.stats import agreement
 from curate.stats.tally import tally
 from curate.view.words import strings
+from tests.support.records import partly
 
 Judged = tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.str_]]
 WORDS = strings("en")["dependence"]
@@ -44,7 +45,7 @@ def test_three_real_judges_that_err_alike_are_worth_hardly_more_than_one(llmjudg
     mine = grades[:, [names.index(name) for name in ALIKE]]
     found = effective(errors(mine, human), queries, 7)
     assert found is not None
-    assert (round(found.rho, 3), round(found.value or 0, 2)) == (0.836, 1.12)
+    assert (round(found.rho or 0, 3), round(found.value or 0, 2)) == (0.836, 1.12)
     assert found.low is not None
     assert found.high is not None
     assert 1 <= found.low < found.high < 1.3
@@ -117,7 +118,7 @@ def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
     )
     found = panel(ratings, list(grades), people, {"one": "gpt", "two": "gpt", "three": "llama"}, 7, FIVE)
     assert (found["clones"], found["families"]) == ([["one", "two"]], {"gpt": ["one", "two"]})
-    assert warnings(found, WORDS) == [
+    assert warnings(Dependence.from_json(found), WORDS) == [
         "near-identical judges: one and two: one family (gpt), errors correlate at 1.00",
         "judges of one family (gpt): one, two",
         "judges that err alike agree: kappa of such a panel says little of its quality",
@@ -127,7 +128,9 @@ def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
     assert found["unanimous_as_people"] is not None
     silent = panel(ratings, list(grades), people.clear(), {}, 7, FIVE)
     assert (silent["effective"], silent["unanimous_as_people"]) == (None, None)
-    assert worth(silent, WORDS).endswith("not measured (no grades by people of what all of them rated)")
+    assert worth(Dependence.from_json(silent), WORDS).endswith(
+        "not measured (no grades by people of what all of them rated)"
+    )
 
 
 def test_unanimous_pairs_are_those_with_one_grade_by_all() -> None:
@@ -187,10 +190,10 @@ def test_judges_whose_errors_cancel_are_no_more_than_they_are() -> None:
     wrong[18:25] = [1, -1]
     found = effective(wrong, np.arange(40), 7)
     assert found is not None
-    assert found.rho < 0
+    assert (found.rho or 0) < 0
     assert found.high == found.value == 2
     assert (found.low or 9) <= 2
-    said = worth({"effective": {"judges": 2, "rho": found.rho, "value": found.value}}, WORDS)
+    said = worth(partly(Dependence, effective=found), WORDS)
     assert said.startswith("effective number of judges: 2.00 of 2 (")
 
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from curate.core.scale import FIVE
+from curate.panel.judge_dependence import Dependence
 from curate.review import Answer, Desk
 from curate.review.drawing import SampleOptions, draw
 from curate.review.lead import lead
@@ -15,8 +16,9 @@ from curate.view.charts import fitted
 from curate.view.run_figures import lead_rows
 from curate.view.words import strings
 from tests.support.judged import judged
+from tests.support.records import partly
 
-COMMON = {"effective": None, "not_measured": "people"}
+COMMON = partly(Dependence, not_measured="people")
 FAVOUR = {"family": "gpt", "ranks": 2, "queries": 30, "replaced_by": None}
 WARNED = {**FAVOUR, "judge": "two", "effect": {"value": 0.125, "low": 0.0611, "high": 0.302}, "warned": True}
 QUIET = {**FAVOUR, "judge": "one", "effect": {"value": 0.014, "low": -0.01, "high": 0.06}, "warned": False}

@@ -235,7 +235,7 @@ def test_every_way_to_write_a_file_says_the_same(tmp_path: Path, ending: str) ->
             table.with_columns(pl.all().replace("", None)).write_parquet(path)
         else:
             table.write_csv(path, separator="\t" if ending == "tsv" else ",")
-        found.append(measure(path, KEYS if name == "wide" else LONG, seed=1))
+        found.append(measure(path, KEYS if name == "wide" else LONG, seed=1).to_json())
         assert found[-1].pop("form") == ("wide" if name == "wide" else "long")
         assert "long form" in str(found[-1].pop("notes")) or name == "wide"
     assert found[0] == found[1] == found[2]
@@ -369,7 +369,7 @@ def run(tmp_path: Path) -> Path:
 
 def test_a_run_by_a_file_of_grades(run: Path, tmp_path: Path) -> None:
     (tmp_path / "truth.tsv").write_text("query_id\tdoc_id\tgrade\nq1\td1\tA\nq1\td2\tS\nq2\td2\tD\nq9\td1\tS\n")
-    found: Any = compare(run, 1, tmp_path / "truth.tsv")
+    found: Any = compare(run, 1, tmp_path / "truth.tsv").to_json()
     assert found["truth"] == {"source": str(tmp_path / "truth.tsv"), "pairs": 4, "judged": 3}
     rows = {row["policy"]: row for row in found["policies"]}
     # Positives that people saw: unanimous q1 d1 and q2 d2, majority those and q1 d2; q2 d2 is none.

@@ -72,9 +72,9 @@ def test_long_form_is_read_without_flags(tmp_path: Path, header: str) -> None:
 )
 def test_however_a_spreadsheet_saved_it(tmp_path: Path, content: bytes, name: str) -> None:
     (tmp_path / "plain.csv").write_text(long("query_id,doc_id,assessor,grade"), encoding="utf-8")
-    plain: Any = measure(tmp_path / "plain.csv", Layout(), 0)
+    plain: Any = measure(tmp_path / "plain.csv", Layout(), 0).to_json()
     (tmp_path / name).write_bytes(content)
-    found: Any = measure(tmp_path / name, Layout(), 0)
+    found: Any = measure(tmp_path / name, Layout(), 0).to_json()
     assert found["ratings"] == plain["ratings"]
     assert (found["ratings"]["items"], found["ratings"]["under_two"], found["ratings"]["clusters"]) == (3, 2, 2)
 
@@ -136,11 +136,11 @@ def test_extra_columns_are_no_raters(tmp_path: Path) -> None:
 )
 def test_people_beside_judges_are_the_truth(tmp_path: Path, header: str, raters: list[str], truth: str | None) -> None:
     (tmp_path / "f.csv").write_text(f"{header}\n1,a,b,a\n2,b,b,b\n3,a,a,b\n", encoding="utf-8")
-    found = measure(tmp_path / "f.csv", Layout(), 0)
+    found: Any = measure(tmp_path / "f.csv", Layout(), 0).to_json()
     assert (found["raters"], found["truth"]) == (raters, truth)
     assert any(f"{truth} is no rater here" in note for note in found["notes"]) == (truth is not None)
     everybody = tuple(header.split(",")[1:])
-    named = measure(tmp_path / "f.csv", Layout(raters=everybody), 0)
+    named: Any = measure(tmp_path / "f.csv", Layout(raters=everybody), 0).to_json()
     assert (named["raters"], named["truth"]) == ([*everybody], None)
 
 
@@ -203,7 +203,7 @@ def test_counts_are_asked_about_and_never_read_as_ratings(tmp_path: Path, name: 
     most = max(map(len, codes))
     table = pl.DataFrame([["x", *row, *[None] * (most - len(row))] for row in codes], orient="row")
     table.with_columns(column_0=pl.Series(range(len(codes)))).write_csv(tmp_path / "wide.csv")
-    as_ratings = measure(tmp_path / "wide.csv", Layout(raters=tuple(table.columns[1:])), 0)["ratings"]
+    as_ratings: Any = measure(tmp_path / "wide.csv", Layout(raters=tuple(table.columns[1:])), 0).to_json()["ratings"]
     for figure in ("fleiss", "percent", "alpha_nominal", "ac1", "items", "estimator"):
         assert found["ratings"][figure] == as_ratings[figure]
     assert found["ratings"]["pairs_of_raters"] is None
@@ -335,7 +335,7 @@ def test_what_a_user_says_of_a_file_of_ratings(tmp_path: Path) -> None:
     book.save(tmp_path / "r.xlsx")
     with pytest.raises(ConfigError, match=r"found data in the sheets Sheet, second, .* name one with --set sheet"):
         measure(tmp_path / "r.xlsx", Layout(), 0)
-    assert measure(tmp_path / "r.xlsx", Layout(sheet="second"), 0)["raters"] == ["ann", "ben"]
+    assert measure(tmp_path / "r.xlsx", Layout(sheet="second"), 0).raters == ("ann", "ben")
     (tmp_path / "r.csv").write_text("item;ann;ben\nx;1;2\n")
     with pytest.raises(ConfigError, match=r"delimiter: expected one character such as ';', or tab, found ';;'"):
         measure(tmp_path / "r.csv", Layout(delimiter=";;"), 0)

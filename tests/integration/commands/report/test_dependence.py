@@ -111,7 +111,7 @@ def test_one_category_is_by_definition_on_page_and_card(folder: Path, monkeypatc
     context = Run(folder / "runs/tiny", Pipeline.load(folder / "runs/tiny/pipeline.yaml")).beside("report")
     shown = report.gather(ReportConfig(), context)
     same = agreement_figures.on_grades(np.full((9, 3), 4), ["a", "b", "c"], np.arange(9) % 3, FIVE, seed=1)
-    agreed = {**shown.agreed, **same}
+    agreed = {**shown.agreed, **same.to_json()}
     written = page(replace(shown, agreed=agreed), "en", "zh")
     card = card_facts.facts(context, {**agreed, "rerank": None}, card_facts.dependence(context), 0)["agreement"]
     assert isinstance(card, dict)

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from curate.commands.agree.policies import TRUTH, compare, compare_orders, decide, relevant_pairs, removed
+from curate.commands.agree.policies import TRUTH, PolicyLabels, compare, compare_orders, decide, relevant_pairs, removed
 from curate.core.records import TABLES
 from curate.core.scale import FIVE
 from curate.stats.bootstrap import resamples
@@ -32,8 +32,8 @@ def ratings() -> pl.DataFrame:
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
-def by_policy(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {row["policy"]: row for row in rows}
+def by_policy(rows: list[PolicyLabels]) -> dict[str, dict[str, Any]]:
+    return {row.policy: row.to_json() for row in rows}
 
 
 def graded(*pairs: tuple[str, str, bool, float]) -> pl.DataFrame:
@@ -68,7 +68,7 @@ def test_a_pair_that_was_drawn_rarely_counts_for_more(ratings: pl.DataFrame) -> 
 
 
 def test_without_a_positive_that_people_saw_there_is_no_precision(ratings: pl.DataFrame) -> None:
-    row = compare(decide(ratings, PANEL, FIVE), ["q1", "q2", "q3"], 1, graded(("q1", "d3", False, 1)))[0]
+    row = compare(decide(ratings, PANEL, FIVE), ["q1", "q2", "q3"], 1, graded(("q1", "d3", False, 1)))[0].to_json()
     found: Any = row
     assert (found["precision"], found["recall"]) == (None, None)
     assert (found["intervals"]["precision"], found["intervals"]["recall"]) == (None, None)
@@ -104,7 +104,7 @@ def pool() -> pl.DataFrame:
 
 def test_what_unanimity_removes(ratings: pl.DataFrame) -> None:
     texts = {"q1": "一二", "q2": "一二三", "q3": "一二三四"}
-    rows: list[Any] = removed(decide(ratings, PANEL, FIVE), pool(), texts, FIVE)
+    rows: list[Any] = [row.to_json() for row in removed(decide(ratings, PANEL, FIVE), pool(), texts, FIVE)]
     found = {(row["by"], row["group"]): row for row in rows}
     assert [row["group"] for row in rows if row["by"] == "grades"] == ["A A B", "A B B", "S A B"]
     assert (found["grades", "S A B"]["lost"], found["grades", "A B B"]["lost"]) == (1, 0)
@@ -132,7 +132,7 @@ def test_what_that_does_to_the_order_of_systems(ratings: pl.DataFrame) -> None:
     rankings = pl.DataFrame(rows, TABLES["rankings"], orient="row")
     found: Any = compare_orders(
         {name: relevant_pairs(each) for name, each in decide(ratings, PANEL, FIVE).items()}, rankings, 1
-    )
+    ).to_json()
     # q2 has positives and no ranking, so that it counts as 0.
     second = 1 / math.log2(3)
     assert found["ndcg_at_10"]["unanimous"] == {"first": 0.5, "second": round(second / 2, 6), "third": 0}
@@ -146,7 +146,7 @@ def test_one_retriever_has_no_order(ratings: pl.DataFrame) -> None:
     rankings = pl.DataFrame([("q1", "first", "d1", 1, 1.0)], TABLES["rankings"], orient="row")
     found: Any = compare_orders(
         {name: relevant_pairs(each) for name, each in decide(ratings, PANEL, FIVE).items()}, rankings, 1
-    )
+    ).to_json()
     assert found["against_unanimous"]["majority"] == {
         "tau_b": {"value": None, "low": None, "high": None},
         "tau_ap": None,
