@@ -135,7 +135,7 @@ def test_an_optional_figure_of_which_none_is_a_value_is_left_out_where_it_is_abs
 class Weather(Record):
     """Days of a week."""
 
-    not_dry: int = figure("days with rain", name="not dry")
+    not_dry: int = figure("days with rain", key="not dry")
 
 
 def test_a_figure_has_a_name_of_its_own_in_json() -> None:
