@@ -53,9 +53,8 @@ def figure(
 ) -> Any:  # noqa: ANN401
     """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
 
-    An `optional` figure is left out of the JSON if it has its default, which is None, or `ABSENT` where None is a
-    value; a record whose figures are `nullable` says itself which are `left_out`. `key` is the name in JSON, where that
-    is no name in Python.
+    An `optional` figure is left out of the JSON if it has its default: None, or `ABSENT` where None is a value. Which
+    `nullable` ones are, the record says in `left_out`. `key` is the name in JSON where that is none of Python.
     """
     if optional and default is MISSING:
         default = None
