@@ -83,7 +83,9 @@ def chat(source: Source) -> "ChatColumns | None":
     return columns if columns.asker or plain_name(speaker.rsplit(".", 1)[-1]) in _SPEAKERS else None
 
 
-_SPEAKERS = frozenset(map(plain_name, ("role", "speaker", "sender", "from", "author", "角色", "发送者", "发送人", "说话人", "發送者")))
+_SPEAKERS = frozenset(
+    map(plain_name, ("role", "speaker", "sender", "from", "author", "角色", "发送者", "发送人", "说话人", "發送者"))
+)
 
 
 @dataclass(frozen=True)

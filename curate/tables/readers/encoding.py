@@ -11,10 +11,13 @@ from typing import Any, BinaryIO, Literal
 
 from curate.core.errors import DataError
 from curate.core.scripts import common
+from curate.tables.readers import Problem
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 """File extension -> pyarrow's name of the codec."""
 _BLOCK = 1 << 16
+_INFLATED = 1 << 26
+"""Size of an archive's content from which its ratio counts."""
 
 
 def ending(path: Path) -> tuple[str, str]:
@@ -31,9 +34,10 @@ def stem(path: Path) -> str:
 class _Archive(io.RawIOBase):
     """Raw stream of the decompressed bytes of a file; DataError if the file is damaged."""
 
-    def __init__(self, path: Path, stream: BinaryIO) -> None:
+    def __init__(self, path: Path, stream: BinaryIO, bounds: "Bounds") -> None:
         import pyarrow as pa
 
+        self._packed, self._bounds, self._size = stream, bounds, 0
         self._path, self._codec = path, COMPRESSIONS[path.suffix.lower()]
         self._bytes = pa.CompressedInputStream(pa.PythonFile(stream), self._codec)
 
@@ -50,14 +54,20 @@ class _Archive(io.RawIOBase):
                 "one; copy it again, or unpack it and give the file inside"
             ) from error
         view[: len(chunk)] = chunk
+        self._size += len(chunk)
+        if self._size > _INFLATED and self._size > self._bounds.ratio * self._packed.tell():
+            raise DataError(
+                f"{self._path}: found an archive whose content is more than {self._bounds.ratio:,} times its size, "
+                f"expected less; {self._bounds.remedy('ratio')}"
+            )
         return len(chunk)
 
 
 class Unpacked(io.BufferedReader):
     """Decompressed bytes of a file; `consumed` returns the number of compressed bytes read so far."""
 
-    def __init__(self, path: Path, stream: BinaryIO) -> None:
-        super().__init__(_Archive(path, stream), _BLOCK)
+    def __init__(self, path: Path, stream: BinaryIO, bounds: "Bounds") -> None:
+        super().__init__(_Archive(path, stream, bounds), _BLOCK)
         self._packed = stream
 
     def consumed(self) -> int:
@@ -66,10 +76,10 @@ class Unpacked(io.BufferedReader):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path, bounds: "Bounds | None" = None) -> Iterator[BinaryIO]:
     """Open a file for reading bytes; a file with the extension of a compression is decompressed."""
     with path.open("rb") as stream:
-        yield Unpacked(path, stream) if path.suffix.lower() in COMPRESSIONS else stream
+        yield Unpacked(path, stream, bounds or BOUNDS) if path.suffix.lower() in COMPRESSIONS else stream
 
 
 # Text files of unknown encoding: which one it is, and their lines.
@@ -107,9 +117,59 @@ class Line:
     number: int
     """From 1."""
     text: str | None
-    """None if its bytes are not valid in the file's encoding."""
+    """None if its bytes are not valid in the file's encoding, or if it is longer than the bound."""
     at: int
     """Number of bytes of the file on disk read so far, including this line."""
+    too_long: bool = False
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How large a source may be."""
+
+    record: int = 1 << 26
+    """Bytes of a record: a line, an element of a JSON list, a cell."""
+    ratio: int = 200
+    """Size of an archive's content relative to the archive, from 64 MB on."""
+    columns: int = 1 << 14
+    setting: str = "ingest.bounds"
+    """Section of the settings that lift the bounds; empty where there is none."""
+
+    def remedy(self, name: str) -> str:
+        """Return what to do where a bound is passed."""
+        lifted = f", or lift the bound with --set {self.setting}.{name}=NUMBER" if self.setting else ""
+        return f"give a smaller one{lifted}"
+
+
+BOUNDS = Bounds()
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file with its encoding, read line by line within bounds."""
+
+    path: Path
+    encoding: Encoding
+    bounds: Bounds = BOUNDS
+
+    def lines(self) -> Iterator[Line]:
+        """Yield the lines; see `lines`."""
+        with opened(self.path, self.bounds) as stream:
+            yield from lines(stream, self.encoding, self.bounds.record)
+
+    def unread(self, line: Line) -> Problem:
+        """Return the problem of a line without a text."""
+        if line.too_long:
+            return self.too_long(line.number)
+        problem = f"bytes that are not {self.encoding.upper()}"
+        return Problem(
+            line.number, problem, "text in one encoding", "save the file as UTF-8, or name it with ingest.encoding"
+        )
+
+    def too_long(self, number: int) -> Problem:
+        """Return the problem of a record that is longer than the bound."""
+        most = f"at most {self.bounds.record:,} bytes"
+        return Problem(number, "a longer record", most, self.bounds.remedy("record"))
 
 
 def detect(path: Path, option: str | None) -> Encoding:
@@ -199,25 +259,52 @@ def _decode(line: bytes, encoding: Encoding) -> str | None:
     return None
 
 
-def lines(stream: BinaryIO, encoding: Encoding) -> Iterator[Line]:
+def lines(stream: BinaryIO, encoding: Encoding, longest: int = Bounds.record) -> Iterator[Line]:
     """Yield the lines of an open file without byte order mark; a carriage return alone does not end a line.
 
-    The text of a line that cannot be decoded is None; reading continues after it.
+    The text of a line that cannot be decoded or is longer than `longest` bytes is None; reading continues after it.
     """
-    bytewise = ((_decode(line, encoding), len(line)) for line in stream)
+    bytewise = ((_decode(line, encoding), length, length > longest) for line, length in _raw_lines(stream, longest))
     position = 0
-    for number, (text, length) in enumerate(_utf16(stream) if encoding == "utf-16" else bytewise, start=1):
+    for number, (text, length, too_long) in enumerate(
+        _utf16(stream, longest) if encoding == "utf-16" else bytewise, start=1
+    ):
         position = stream.consumed() if isinstance(stream, Unpacked) else position + length
-        yield Line(number, text.removeprefix("\ufeff") if number == 1 and text else text, position)
+        if too_long:
+            yield Line(number, None, position, too_long=True)
+        else:
+            yield Line(number, text.removeprefix("\ufeff") if number == 1 and text else text, position)
 
 
-def _utf16(stream: BinaryIO) -> Iterator[tuple[str | None, int]]:
-    """Yield the lines of a UTF-16 stream with their lengths in bytes; a line feed has two bytes."""
+def _raw_lines(stream: BinaryIO, longest: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the bytes of each line and its length; of one that is too long nothing is kept but the length."""
+    while line := stream.readline(longest + 1):
+        length = len(line)
+        if length > longest and not line.endswith(b"\n"):
+            line = b""
+            while rest := stream.readline(_CHUNK):
+                length += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+        yield line, length
+
+
+def _utf16(stream: BinaryIO, longest: int) -> Iterator[tuple[str | None, int, bool]]:
+    """Yield the lines of a UTF-16 stream with their lengths in bytes, and whether they are too long.
+
+    A line feed has two bytes.
+    """
     decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
-    remainder = ""
+    remainder, skipped = "", 0
     for chunk in iter(lambda: stream.read(_CHUNK), b""):
         *complete, remainder = (remainder + decoder.decode(chunk)).split("\n")
-        yield from ((None if "\ufffd" in line else f"{line}\n", 2 * len(line) + 2) for line in complete)
+        for line in complete:
+            length = 2 * (skipped + len(line)) + 2
+            yield None if "\ufffd" in line else f"{line}\n", length, length > longest
+            skipped = 0
+        if 2 * len(remainder) > longest:
+            skipped, remainder = skipped + len(remainder), ""
     remainder += decoder.decode(b"", final=True)
-    if remainder:
-        yield None if "\ufffd" in remainder else remainder, 2 * len(remainder)
+    if remainder or skipped:
+        length = 2 * (skipped + len(remainder))
+        yield None if "\ufffd" in remainder else remainder, length, length > longest

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.tables.readers import Problem, Row
+from curate.tables.readers.encoding import BOUNDS, Bounds
 from curate.tables.readers.text_rows import FIX, column_names, numbered
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 _FORMULA = (b"<f>", b"<f ")
 _DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, SyntaxError, OSError)
 _CHUNK = 1 << 20
+_INFLATED = 1 << 26
+"""Bytes that any workbook may unpack to."""
+_LARGEST = 1 << 29
+"""Bytes that a workbook may unpack to at most: openpyxl holds all its texts."""
 ERRORS = frozenset({"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"})
 """Error values of a spreadsheet; #N/A is not included, because people type it for a missing value."""
 LOOKED = 200
@@ -43,6 +48,7 @@ class Worksheet:
     usual: Sequence[str] = ()
     """Sheet names, in lower case, of which one decides if several sheets have data."""
     header: bool = True
+    bounds: Bounds = BOUNDS
 
     @property
     def name(self) -> str:
@@ -60,7 +66,7 @@ class Worksheet:
     @cached_property
     def _facts(self) -> tuple[str, list[str], int]:
         """Return name, columns and size from one opening of the file, because opening takes as long as reading."""
-        with _opened(self.path) as (book, formulas):
+        with _opened(self.path, self.bounds) as (book, formulas):
             name = self._chosen(book, formulas)
             size = int(book[name].max_row or 1)
             first = [*islice(_read(book, formulas, name), 1 if self.header else LOOKED)]
@@ -93,7 +99,7 @@ class Worksheet:
         Cells beyond the last column are ignored.
         """
         names, first = self.columns(), self.header
-        with _opened(self.path) as (book, formulas):
+        with _opened(self.path, self.bounds) as (book, formulas):
             for number, cells, lost in _read(book, formulas, self.name):
                 if first:
                     first = False
@@ -120,12 +126,13 @@ def _problem(number: int, cells: Cells, names: Sequence[str], lost: int | None) 
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple["Workbook", "Workbook | None"]]:
+def _opened(path: Path, bounds: Bounds) -> Iterator[tuple["Workbook", "Workbook | None"]]:
     """Yield the workbook with stored values, and a second one with formulas, or None if there are no formulas."""
     from openpyxl import load_workbook
 
     books: list[Any] = []
     try:
+        _need_small(path, bounds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know
             kinds = (True, False) if _has_formulas(path) else (True,)
@@ -138,6 +145,18 @@ def _opened(path: Path) -> Iterator[tuple["Workbook", "Workbook | None"]]:
     finally:
         for book in books:
             book.close()
+
+
+def _need_small(path: Path, bounds: Bounds) -> None:
+    """Raise DataError for a workbook whose parts inflate to more than an archive may, or whose texts fill the memory."""
+    with zipfile.ZipFile(path) as archive:
+        inflated = sum(part.file_size for part in archive.infolist())
+    most = max(_INFLATED, min(bounds.ratio * path.stat().st_size, _LARGEST * bounds.ratio // BOUNDS.ratio))
+    if inflated > most:
+        raise DataError(
+            f"{path}: found a workbook of {inflated:,} bytes once unpacked, expected at most {most:,}; save it as CSV, or "
+            f"{bounds.remedy('ratio')}"
+        )
 
 
 def _has_formulas(path: Path) -> bool:

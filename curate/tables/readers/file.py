@@ -13,7 +13,7 @@ from curate.system.files import read_table, sha256
 from curate.tables.readers import Problem, Row, Table, forms, tagged, text_rows
 from curate.tables.readers import encoding as packed
 from curate.tables.readers import text_rows as delimiter
-from curate.tables.readers.encoding import Encoding, detect, lines, opened
+from curate.tables.readers.encoding import BOUNDS, Bounds, Encoding, TextFile, detect
 from curate.tables.readers.excel import Worksheet
 from curate.tables.readers.items import NAMES, integer_form, reached
 from curate.tables.readers.parquet import Columnar
@@ -47,15 +47,14 @@ COLUMNS = ("query-id", "iteration", "corpus-id", "score")
 _BLANK = 100
 
 
-def is_qrels(path: Path, encoding: Encoding) -> bool:
+def is_qrels(file: TextFile) -> bool:
     """Return whether the first non-blank line is a line of TREC qrels: four words, the last a whole number or `1.0`."""
-    with opened(path) as stream:
-        words = ((line.text or "").split() for line in islice(lines(stream, encoding), _BLANK))
-        first = next(filter(None, words), [])
+    words = ((line.text or "").split() for line in islice(file.lines(), _BLANK))
+    first = next(filter(None, words), [])
     return len(first) == len(COLUMNS) and integer_form(first[-1].lstrip("+-")).isdecimal()
 
 
-def qrels_rows(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+def qrels_rows(file: TextFile) -> Iterator[Row | Problem]:
     """Yield each non-blank line of TREC qrels, or its Problem."""
 
     def converted(number: int, text: str, position: int) -> Row | Problem:
@@ -64,7 +63,7 @@ def qrels_rows(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
             return Row(number, dict(zip(COLUMNS, words, strict=True)), position)
         return Problem(number, f"{len(words)} words", "four as in TREC qrels: query 0 document grade", FIX)
 
-    return each(path, encoding, converted)
+    return each(file, converted)
 
 
 # One file as a source of rows: JSON, CSV, TSV, Excel, Parquet, Arrow, TREC qrels, or a text per line.
@@ -126,6 +125,7 @@ class File:
     """Name of the sheet of an Excel file; None to choose it."""
     table: Table | None = None
     """Table that the file holds; None for ratings."""
+    bounds: Bounds = BOUNDS
     chat: forms.Chat | None = None
     """Columns of a file with a row per utterance."""
     both: bool = False
@@ -147,14 +147,14 @@ class File:
     def kind(self) -> Format:
         """Return the format; TREC for qrels without a header, even if the extension is that of a text file."""
         plain = self.table == "qrels" and self.format in ("tsv", "txt") and self.has_header and not self.delimiter
-        if plain and is_qrels(self.path, self.text_encoding):
+        if plain and is_qrels(self.text):
             return "trec"
         return "tagged" if self.format == "txt" and self.block else self.format
 
     @cached_property
     def block(self) -> str | None:
         """Return the tag of a record in a tagged file; None if there is none."""
-        return tagged.block(self.path, self.text_encoding) if self.format in ("txt", "tagged") else None
+        return tagged.block(self.text) if self.format in ("txt", "tagged") else None
 
     @cached_property
     def form(self) -> forms.Form | None:
@@ -172,21 +172,28 @@ class File:
         return detect(self.path, self.option) if self.encoding == "auto" else self.encoding
 
     @cached_property
+    def text(self) -> TextFile:
+        """Return the file as a text."""
+        return TextFile(self.path, self.text_encoding, self.bounds)
+
+    @cached_property
     def dialect(self) -> Dialect:
         """Return delimiter, quoting and header of a CSV or TSV file."""
         usual = _DELIMITERS[self.format]
-        sign = self.delimiter or delimiter.find(self.path, self.text_encoding, usual, header=self.has_header)
+        sign = self.delimiter or delimiter.find(self.text, usual, header=self.has_header)
         return Dialect(sign, self.format == "csv" or sign != usual, self.has_header)
 
     @cached_property
     def workbook(self) -> Worksheet:
         """Return the sheet of an Excel file."""
         option = f"ingest.{self.table}.sheet" if self.table else "--set sheet=NAME"
-        return Worksheet(self.path, self.sheet, option, (self.table,) if self.table else (), self.has_header)
+        return Worksheet(
+            self.path, self.sheet, option, (self.table,) if self.table else (), self.has_header, self.bounds
+        )
 
     @property
     def _columnar(self) -> Columnar | None:
-        return Columnar(self.path, self.format) if self.format in ("parquet", "arrow") else None
+        return Columnar(self.path, self.format, self.bounds) if self.format in ("parquet", "arrow") else None
 
     @property
     def _export(self) -> Path | None:
@@ -200,13 +207,11 @@ class File:
 
     def header(self) -> list[str] | None:
         """Return the names of the columns; None for JSON, whose rows have their own names."""
-        if self.form:
+        if self.form or self.kind in ("jsonl", "tagged"):
             return None
         if self._columnar:
             return self._columnar.columns()
         match self.kind:
-            case "jsonl" | "tagged":
-                return None
             case "txt":
                 return [text_rows.COLUMN]
             case "trec":
@@ -214,14 +219,12 @@ class File:
             case "xlsx":
                 return self.workbook.columns()
             case _:
-                return text_rows.header(self.path, self.text_encoding, self.dialect)
+                return text_rows.header(self.text, self.dialect)
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
         """Yield the rows in order; of a Parquet or Arrow file only the `wanted` columns, all if none is named."""
-        if self.form and self.table:
-            rows = self.form.tables[self.table](self._raw(()))
-        else:
-            rows = self._raw(wanted)
+        convert = self.form.tables[self.table] if self.form and self.table else None
+        rows = convert(self._raw(())) if convert else self._raw(wanted)
         if self._export:
             rows = marked(rows, self._export)
         if not self.part:
@@ -235,18 +238,18 @@ class File:
     def _rows(self) -> Iterator[Row | Problem]:
         match self.kind:
             case "jsonl":
-                one = packed.ending(self.path)[0] == ".json" and text_rows.is_document(self.path, self.text_encoding)
-                return (text_rows.document if one else text_rows.jsonl)(self.path, self.text_encoding)
+                one = packed.ending(self.path)[0] == ".json" and text_rows.is_document(self.text)
+                return (text_rows.document if one else text_rows.jsonl)(self.text)
             case "tagged":
-                return tagged.rows(self.path, self.text_encoding, self.block or "")
+                return tagged.rows(self.text, self.block or "")
             case "txt":
-                return text_rows.plain(self.path, self.text_encoding)
+                return text_rows.plain(self.text)
             case "trec":
-                return qrels_rows(self.path, self.text_encoding)
+                return qrels_rows(self.text)
             case "xlsx":
                 return self.workbook.rows()
             case _:
-                return text_rows.table(self.path, self.text_encoding, self.dialect)
+                return text_rows.table(self.text, self.dialect)
 
     def digest(self) -> str:
         """Return the SHA-256 of the content, combined with the export's `sources.parquet` if there is one.

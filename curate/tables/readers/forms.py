@@ -54,7 +54,8 @@ def _bulk_rows(rows: Rows) -> Iterator[Row | Problem]:
         elif (action := _action(row.values)) is not None:
             address = action
         else:
-            source = row.values.get("doc", row.values) if set(row.values) <= {"doc", "doc_as_upsert"} else row.values
+            document = row.values.get("doc")
+            source = document if isinstance(document, Mapping) else row.values
             yield Row(row.line, {**({"_id": address["_id"]} if "_id" in address else {}), **source}, row.at)
 
 
@@ -67,7 +68,7 @@ _CHOSEN = ("is_selected", "is_relevant", "isrelevant", "selected", "relevance", 
 """Names of a field that says whether a passage in a list answers the query."""
 
 
-def _text_of(record: Record, table: Table, names: Iterable[str] = ()) -> str:
+def _text_of(record: Record, table: Table) -> str:
     """Return the text of a query or document in a record, by its usual names; empty if it has none."""
     texts = {name: content for name, content in record.items() if isinstance(content, str) and content.strip()}
     name = first_named(texts, table, "text")
@@ -134,7 +135,7 @@ def _nodes(record: Record, line: int, title: str = "", above: _Document | None =
 def _question(record: Record) -> str:
     """Return the text under a name that only queries have; empty without one."""
     names = [name for name in record if isinstance(record[name], str) and record[name].strip()]
-    own = [name for name in names if plain_name(name) not in _OF_DOCUMENTS()]
+    own = [name for name in names if plain_name(name) not in _document_names()]
     name = first_named(own, "queries", "text")
     return str(record[name]) if name else ""
 
@@ -156,7 +157,7 @@ def _asked_about(lists: Mapping[str, Sequence[Record]]) -> bool:
 
 
 @cache
-def _OF_DOCUMENTS() -> frozenset[str]:
+def _document_names() -> frozenset[str]:
     return frozenset({*spellings("corpus", "text"), *spellings("corpus", "title"), "text", "title"})
 
 
@@ -248,7 +249,7 @@ def recognised(rows: Rows, *, both: bool) -> Form | None:
 
 
 def _states_pairs(record: Record, *, both: bool) -> bool:
-    """Return whether a record holds a query and documents in one another, and is no row of a question and its answer."""
+    """Return whether a record holds a query in documents or documents in a query, and no question with its answer."""
     if _question(record) and _passage_text(record):
         return False
     if not both and not _question(record) and not _asked_about(_lists(record)):
@@ -269,7 +270,7 @@ def answers(record: Record) -> dict[str, str]:
     for name in ("annotations", "responses"):
         entries = record.get(name)
         entries = [part for parts in entries.values() for part in parts] if isinstance(entries, Mapping) else entries
-        for number, entry in enumerate(entries if is_objects(entries) else ()):
+        for number, entry in enumerate(entries if isinstance(entries, list) and is_objects(entries) else ()):
             if entry.get("was_cancelled") or entry.get("status") in ("draft", "discarded"):
                 continue
             person = next((entry[key] for key in _PEOPLE if entry.get(key) is not None), number + 1)

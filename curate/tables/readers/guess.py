@@ -66,7 +66,8 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
         raise DataError(f"{source.place}: found no row, expected {table}; check the file")
     chosen: dict[str, str] = dict(named or {})
     if table == "queries" and isinstance(source, File) and source.kind == "tagged":
-        chosen = {"text": name for name in reversed(ASKED) if name in columns} | chosen
+        asked = next((name for name in ASKED if name in columns), None)
+        chosen = ({"text": asked} if asked else {}) | chosen
     _check_named(source, table, list(columns), chosen)
     for find in (_column_by_name, _column_by_values):  # by name first, else a short text may be taken for an id
         for role in sorted(set(NAMES[table]) - set(chosen), key=ORDER.index):

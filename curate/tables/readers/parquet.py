@@ -9,7 +9,10 @@ from typing import Any, Literal
 from curate.core.errors import DataError
 from curate.system.files import BATCH
 from curate.tables.readers import Row
+from curate.tables.readers.encoding import BOUNDS, Bounds
 
+_BYTES = 1 << 24
+"""Approximate bytes of rows that are read at once."""
 _MAGIC = b"ARROW1"
 """First bytes of an Arrow file (IPC file format); a stream does not have them."""
 
@@ -20,6 +23,7 @@ class Columnar:
 
     path: Path
     format: Literal["parquet", "arrow"]
+    bounds: Bounds = BOUNDS
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
@@ -37,10 +41,19 @@ class Columnar:
         number = 0
         with self._opened() as file:
             parquet = self.format == "parquet"
-            for batch in file.iter_batches(batch_size=BATCH, columns=columns) if parquet else _batches(file, columns):
+            for batch in _parts(file, columns) if parquet else _batches(file, columns):
+                self._need_short(batch, number + 1)
                 for values in batch.to_pylist():
                     number += 1
                     yield Row(number, values, number)
+
+    def _need_short(self, batch: Any, row: int) -> None:  # noqa: ANN401 - pyarrow has no types
+        """Raise DataError if some rows, of which the first has the number `row`, cannot all be short."""
+        if batch.nbytes > self.bounds.record and len(batch) == 1:
+            raise DataError(
+                f"{self.path}: row {row}: found a record of {batch.nbytes:,} bytes, expected at most "
+                f"{self.bounds.record:,}; {self.bounds.remedy('record')}"
+            )
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -74,6 +87,14 @@ def _arrow(path: Path) -> Iterator[Any]:
         pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source) as file,
     ):
         yield file
+
+
+def _parts(file: Any, columns: list[str]) -> Iterator[Any]:  # noqa: ANN401
+    """Yield the rows of a Parquet file in batches of limited size, by the mean size of a row in its group."""
+    for group in range(file.num_row_groups):
+        about = file.metadata.row_group(group)
+        fit = _BYTES * about.num_rows // max(about.total_byte_size, 1)
+        yield from file.iter_batches(min(BATCH, max(fit, 1)), row_groups=[group], columns=columns)
 
 
 def _batches(file: Any, columns: list[str] | None = None) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has no types

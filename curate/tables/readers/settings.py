@@ -17,6 +17,7 @@ from curate.tables.readers import TABLES, Source, Table, public_datasets
 from curate.tables.readers import folder as layout
 from curate.tables.readers import folder as shards
 from curate.tables.readers import text_rows as delimiter
+from curate.tables.readers.encoding import BOUNDS, Bounds
 from curate.tables.readers.file import File, Format, format_of
 from curate.tables.readers.forms import Chat
 from curate.tables.readers.items import NAMES, Item, Names, check_header, item, wanted
@@ -124,6 +125,16 @@ class LabelsFile(FileSection):
     columns: LabelColumns = LabelColumns()
 
 
+class BoundsSection(Section):
+    """How large a record and an archive may be; a larger one is refused."""
+
+    record: int = Field(default=BOUNDS.record, ge=1, description="bytes of a line, an element of a list or a cell")
+    ratio: int = Field(
+        default=BOUNDS.ratio, ge=1, description="size of an archive's content relative to the archive, from 64 MB on"
+    )
+    columns: int = Field(default=BOUNDS.columns, ge=1, description="columns of a table")
+
+
 class ChatColumns(Section):
     """A file of queries and documents with a row per utterance."""
 
@@ -153,6 +164,7 @@ class Input(Section):
     )
     split: str | None = Field(default=None, description="split of the qrels; without it `test`, or the only one")
     encoding: Literal["auto", "utf-8", "utf-16", "gb18030", "big5"] = "auto"
+    bounds: BoundsSection = Field(default=BoundsSection(), exclude=True)  # they change no table
     no_queries: Literal["stop", "allow"] = Field(
         default="stop",
         exclude=True,
@@ -224,7 +236,7 @@ def _of_one_file(
     files = [source for table in ("queries", "corpus") for source in tables[table] if isinstance(source, File)]
     if len(files) != 2 or len({file.path.resolve() for file in files}) > 1:
         return {}
-    chat = columns and Chat(columns.speaker, columns.text, tuple(columns.asks), columns.session)
+    chat = None if columns is None else Chat(columns.speaker, columns.text, tuple(columns.asks), columns.session)
     queries, corpus = (replace(file, both=True, chat=chat) for file in files)
     states_pairs = queries.form is not None and "qrels" in queries.form.tables and not tables["qrels"]
     qrels: Sequence[Source] = [replace(queries, table="qrels")] if states_pairs else tables["qrels"]
@@ -275,7 +287,8 @@ def _file(path: Path, table: Table, config: Input, prefix: str) -> File:
     section: FileSection | None = getattr(config, table)
     configured = section.format if section else "auto"
     format_: Format = format_of(path) if configured == "auto" else configured
-    file = File(path, format_, config.encoding, table=table, part=prefix)
+    bounds = Bounds(**config.bounds.model_dump())
+    file = File(path, format_, config.encoding, table=table, part=prefix, bounds=bounds)
     if section is None:
         return file
     return replace(file, delimiter=section.delimiter, has_header=section.header, sheet=section.sheet)
@@ -287,7 +300,9 @@ def _from_source(source: str, config: Input) -> Sources:
     folder = resources.demo(source) if source in resources.DEMOS else Path(source).expanduser()
     if folder.is_dir():
         layout_files = layout.find(folder, config.split)
-        plain = Input(encoding=config.encoding)  # settings of single files do not apply to the files of a folder
+        plain = Input(
+            encoding=config.encoding, bounds=config.bounds
+        )  # settings of single files do not apply to the files of a folder
         tables: dict[Table, Sequence[Source]] = {t: _numbered(layout_files.of(t), t, plain) for t in TABLES}
         return Sources(tables, _numbered(layout_files.other_qrels, "qrels", plain), layout_files.notes)
     if folder.exists():

@@ -5,11 +5,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice
-from pathlib import Path
 
 from curate.tables.readers import Problem, Row
-from curate.tables.readers.encoding import Encoding, lines, opened
-from curate.tables.readers.text_rows import FIX, undecodable
+from curate.tables.readers.encoding import TextFile
+from curate.tables.readers.text_rows import FIX
 
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)([^<>]*)>")
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
@@ -18,17 +17,14 @@ ASKED = ("question", "title", "query")
 """Fields of a topic that hold the query, in order; `desc` and `narr` explain it."""
 LOOKED = 400
 """Number of first lines that decide which tag begins a record."""
-LONGEST = 1 << 26
-"""Maximum number of characters of a record."""
 
 
-def block(path: Path, encoding: Encoding) -> str | None:
+def block(file: TextFile) -> str | None:
     """Return the name of the tag that encloses a record: the first that holds others and comes again; None if none.
 
     A file whose first line is no tag has none.
     """
-    with opened(path) as stream:
-        head = [line.text or "" for line in islice(lines(stream, encoding), LOOKED)]
+    head = [line.text or "" for line in islice(file.lines(), LOOKED)]
     first = next((line.strip() for line in head if line.strip()), "")
     if not first.startswith("<"):
         return None
@@ -37,9 +33,9 @@ def block(path: Path, encoding: Encoding) -> str | None:
     return next((name for name in names if counts[name] > 1), names[-1] if names and len(counts) == 1 else None)
 
 
-def rows(path: Path, encoding: Encoding, name: str) -> Iterator[Row | Problem]:
+def rows(file: TextFile, name: str) -> Iterator[Row | Problem]:
     """Yield a row per record: field -> text, without tags and without a label that all texts of a field begin with."""
-    records = _records(path, encoding, name)
+    records = _records(file, name)
     first = [record for record in islice(records, LOOKED) if isinstance(record, Row)]
     labelled = unlabelled(first)
     for record in chain(first, records):
@@ -53,29 +49,27 @@ def rows(path: Path, encoding: Encoding, name: str) -> Iterator[Row | Problem]:
             yield record
 
 
-def _records(path: Path, encoding: Encoding, name: str) -> Iterator[Row | Problem]:
+def _records(file: TextFile, name: str) -> Iterator[Row | Problem]:
     """Yield a row per record: field -> text; a field that comes twice is joined by line breaks."""
     begin, end = re.compile(rf"<{re.escape(name)}(?=[\s>])", re.IGNORECASE), f"</{name}>".casefold()
     buffer: list[str] = []
     started = size = 0
-    with opened(path) as stream:
-        for line in lines(stream, encoding):
-            if line.text is None:
-                yield undecodable(line.number, encoding)
+    for line in file.lines():
+        if line.text is None:
+            yield file.unread(line)
+            continue
+        if not buffer:
+            if begin.search(line.text) is None:
                 continue
-            text = line.text
-            if not buffer:
-                if begin.search(text) is None:
-                    continue
-                started, size = line.number, 0
-            buffer.append(text)
-            size += len(text)
-            if end in text.casefold():
-                yield Row(started, fields("".join(buffer), name), line.at)
-                buffer = []
-            elif size > LONGEST:
-                yield Problem(started, f"a record <{name}> of more than {LONGEST:,} characters", f"its end {end}", FIX)
-                return
+            started, size = line.number, 0
+        buffer.append(line.text)
+        size += len(line.text)
+        if end in line.text.casefold():
+            yield Row(started, fields("".join(buffer), name), line.at)
+            buffer = []
+        elif size > file.bounds.record:
+            yield file.too_long(started)
+            return
     if buffer:
         yield Problem(started, f"a record <{name}> without an end", end, FIX)
 

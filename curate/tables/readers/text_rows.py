@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Literal
 
 from curate.core.config import kind_of
 from curate.core.errors import DataError
 from curate.tables.readers import Problem, Row
-from curate.tables.readers.encoding import OLD_MAC, Encoding, Line, lines, opened
+from curate.tables.readers.encoding import OLD_MAC, Line, TextFile
 from curate.tables.readers.unwrapping import unwrapped
 
 CANDIDATES = (",", ";", "\t", "|")
@@ -44,9 +43,9 @@ def declared(line: str) -> str | None:
     return declaration[1] if declaration else None
 
 
-def find(path: Path, encoding: Encoding, usual: str, *, header: bool) -> str:
+def find(file: TextFile, usual: str, *, header: bool) -> str:
     """Return the delimiter of a file: declared or detected, else `usual`."""
-    sample = _sample(path, encoding)
+    sample = _sample(file)
     declared_sign = declared(sample[0]) if sample else None
     if declared_sign:
         return declared_sign
@@ -54,16 +53,15 @@ def find(path: Path, encoding: Encoding, usual: str, *, header: bool) -> str:
     return max(scores, key=lambda sign: (*scores[sign], sign == usual), default=usual)
 
 
-def _sample(path: Path, encoding: Encoding) -> list[str]:
+def _sample(file: TextFile) -> list[str]:
     """Return the first lines; a line that cannot be decoded is empty."""
     texts: list[str] = []
     size = 0
-    with opened(path) as stream:
-        for line in islice(lines(stream, encoding), LOOKED):
-            texts.append(line.text or "")
-            size += len(texts[-1])
-            if size > _CHARACTERS:
-                break
+    for line in islice(file.lines(), LOOKED):
+        texts.append(line.text or "")
+        size += len(texts[-1])
+        if size > _CHARACTERS:
+            break
     return texts
 
 
@@ -97,43 +95,39 @@ def _widths(sample: Sequence[str], sign: str) -> Iterator[int]:
 
 FIX = "correct the line, or set ingest.on_error: drop"
 CORRECT = "correct it, or write the file as JSONL, an object per line"
-LONGEST = 1 << 26
-"""Maximum number of characters of a record of a JSON document."""
 COLUMN = "text"
 """Name of the only column of a plain text file."""
 _PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
 
 
-def jsonl(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+def jsonl(file: TextFile) -> Iterator[Row | Problem]:
     """Yield the JSON object of each non-blank line."""
-    return each(path, encoding, lambda number, text, position: _object(number, text.rstrip(), position))
+    return each(file, lambda number, text, position: _object(number, text.rstrip(), position))
 
 
-def is_document(path: Path, encoding: Encoding) -> bool:
+def is_document(file: TextFile) -> bool:
     """Return whether a file is one JSON list or object, also over several lines, and not an object per line."""
-    with opened(path) as stream:
-        texts = (line.text.strip() for line in lines(stream, encoding) if line.text and line.text.strip())
-        first, second = next(texts, ""), next(texts, "")
+    texts = (line.text.strip() for line in file.lines() if line.text and line.text.strip())
+    first, second = next(texts, ""), next(texts, "")
     if not first.startswith("{"):
         return first.startswith("[")
     return first.endswith(("{", "[", ",")) or (not second and isinstance(_object(1, first, 0), Row))
 
 
-def document(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
-    """Yield the records of a JSON document, numbered from 1; those of a list are read one after another."""
-    with opened(path) as stream:
-        buffer = _Buffer(lines(stream, encoding), encoding)
-        try:
-            if buffer.peek() == "[":
-                entries: Iterable[object] = buffer.elements()
-            else:
-                whole = buffer.value()
-                records = unwrapped(whole)
-                entries = [whole] if records is None else records
-            for number, entry in enumerate(entries, start=1):
-                yield _record(number, entry, buffer.at)
-        except _BrokenError as broken:
-            yield broken.args[0]
+def document(file: TextFile) -> Iterator[Row | Problem]:
+    """Yield the records of a JSON document, numbered from 1; those of a list are read one after another.
+
+    DataError if it is damaged, for nothing is known of what would follow.
+    """
+    buffer = _Buffer(file)
+    if buffer.peek() == "[":
+        entries: Iterable[object] = buffer.elements()
+    else:
+        whole = buffer.value()
+        records = unwrapped(whole)
+        entries = [whole] if records is None else records
+    for number, entry in enumerate(entries, start=1):
+        yield _record(number, entry, buffer.at)
 
 
 def _record(number: int, entry: object, position: int) -> Row | Problem:
@@ -144,16 +138,15 @@ def _record(number: int, entry: object, position: int) -> Row | Problem:
     return Problem(number, f"{kind_of(entry)} as an entry of the list", "one JSON object", FIX)
 
 
-class _BrokenError(Exception):
-    """A document that cannot be read; its argument is the Problem."""
-
-
 class _Buffer:
     """Text of a JSON document, of which one value after the other is read and forgotten."""
 
-    def __init__(self, source: Iterator[Line], encoding: Encoding) -> None:
-        self._source, self._encoding, self._text, self._number = source, encoding, "", 0
+    def __init__(self, file: TextFile) -> None:
+        self._file, self._lines, self._text, self._number = file, file.lines(), "", 0
         self.at = 0
+
+    def _broken(self, found: str, expected: str = "one list of objects", remedy: str = CORRECT) -> DataError:
+        return DataError(Problem(max(self._number, 1), found, expected, remedy).sentence(str(self._file.path)))
 
     def peek(self) -> str:
         """Return the next character that is no white space; empty at the end."""
@@ -164,11 +157,11 @@ class _Buffer:
         return rest[0]
 
     def _more(self) -> bool:
-        line = next(self._source, None)
+        line = next(self._lines, None)
         if line is None:
             return False
         if line.text is None:
-            raise _BrokenError(undecodable(line.number, self._encoding))
+            raise DataError(self._file.unread(line).sentence(str(self._file.path)))
         self._text, self._number, self.at = self._text + line.text, line.number, line.at
         return True
 
@@ -184,15 +177,12 @@ class _Buffer:
                 while len(self._text) < size and self._more():
                     pass
                 more = len(self._text) > before
-                if len(self._text) > LONGEST:
-                    problem = f"a record of more than {LONGEST:,} characters"
-                    raise _BrokenError(Problem(self._number, problem, "shorter ones", CORRECT)) from None
+                if len(self._text) > self._file.bounds.record:
+                    raise DataError(self._file.too_long(self._number).sentence(str(self._file.path))) from None
                 if not more:
-                    problem = f"a file that is not valid JSON ({error.msg})"
-                    raise _BrokenError(Problem(self._number, problem, "one list of objects", CORRECT)) from None
-            except (ValueError, RecursionError):
-                problem = "a file that is not valid JSON"
-                raise _BrokenError(Problem(self._number, problem, "one list of objects", CORRECT)) from None
+                    raise self._broken(f"a file that is not valid JSON ({error.msg})") from None
+            except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested without end
+                raise self._broken("a file that is not valid JSON") from None
             else:
                 self._text = self._text[end:]
                 return content
@@ -205,7 +195,7 @@ class _Buffer:
             if self.peek() == ",":
                 self._text = self._text[1:]
         if not sign:
-            raise _BrokenError(Problem(self._number, "a list without an end", "one list of objects", CORRECT))
+            raise self._broken("a list without an end")
 
 
 _DECODER = json.JSONDecoder()
@@ -224,25 +214,18 @@ def _object(number: int, text: str, position: int) -> Row | Problem:
     return Row(number, record, position)
 
 
-def plain(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+def plain(file: TextFile) -> Iterator[Row | Problem]:
     """Yield each non-blank line as a row with one text."""
-    return each(path, encoding, lambda number, text, position: Row(number, {COLUMN: text.strip()}, position))
+    return each(file, lambda number, text, position: Row(number, {COLUMN: text.strip()}, position))
 
 
-def each(path: Path, encoding: Encoding, convert: Callable[[int, str, int], Row | Problem]) -> Iterator[Row | Problem]:
+def each(file: TextFile, convert: Callable[[int, str, int], Row | Problem]) -> Iterator[Row | Problem]:
     """Yield `convert(number, text, position)` for each non-blank line; position is the line's end in bytes."""
-    with opened(path) as stream:
-        for line in lines(stream, encoding):
-            if line.text is None:
-                yield undecodable(line.number, encoding)
-            elif line.text.strip():
-                yield convert(line.number, line.text, line.at)
-
-
-def undecodable(number: int, encoding: Encoding) -> Problem:
-    """Return the Problem of a line whose bytes are invalid in the file's encoding."""
-    problem = f"bytes that are not {encoding.upper()}"
-    return Problem(number, problem, "text in one encoding", "save the file as UTF-8, or name it with ingest.encoding")
+    for line in file.lines():
+        if line.text is None:
+            yield file.unread(line)
+        elif line.text.strip():
+            yield convert(line.number, line.text, line.at)
 
 
 def shown_names(names: list[str]) -> str:
@@ -281,19 +264,19 @@ def column_names(cells: Sequence[str], path: str, line: int) -> list[str]:
     return names
 
 
-def header(path: Path, encoding: Encoding, dialect: Dialect) -> list[str]:
+def header(file: TextFile, dialect: Dialect) -> list[str]:
     """Return the column names: of the first row, or numbered; [] for an empty file."""
-    for row in _cells(path, encoding, dialect):
+    for row in _cells(file, dialect):
         if isinstance(row, Problem):
-            raise DataError(row.sentence(str(path)))
-        return column_names(row[1], str(path), row[0]) if dialect.header else numbered(len(row[1]))
+            raise DataError(row.sentence(str(file.path)))
+        return column_names(row[1], str(file.path), row[0]) if dialect.header else numbered(len(row[1]))
     return []
 
 
-def table(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[Row | Problem]:
+def table(file: TextFile, dialect: Dialect) -> Iterator[Row | Problem]:
     """Yield each row below the header, or its Problem; empty rows are skipped."""
-    names = header(path, encoding, dialect)
-    cells = _cells(path, encoding, dialect)
+    names = header(file, dialect)
+    cells = _cells(file, dialect)
     if dialect.header:
         next(cells, None)
     opened = 0  # line of the last row but those in between that do not fit, if a quote is left open in it
@@ -339,30 +322,33 @@ class _Feed:
         return self.line.text
 
 
-def _cells(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[tuple[int, list[str], int] | Problem]:
+def _cells(file: TextFile, dialect: Dialect) -> Iterator[tuple[int, list[str], int] | Problem]:
     csv.field_size_limit(sys.maxsize)
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if dialect.quoted else csv.QUOTE_NONE
-    with opened(path) as stream:
-        read = lines(stream, encoding)
-        feed = _Feed(line for line in read if line.number > 1 or not declared(line.text or ""))
-        reader = csv.reader(feed, delimiter=dialect.delimiter, quoting=quoting, strict=True)
-        while True:
-            begin = feed.line.number + 1
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except UnicodeError:
-                yield undecodable(feed.line.number, encoding)
-                continue
-            except csv.Error:
-                if feed.line.number == 1 and "\r" in (feed.line.text or "").rstrip():
-                    raise DataError(f"{path}: {OLD_MAC}") from None
-                problem = "a quote that is not closed, or one inside a cell"
-                yield Problem(begin, problem, "quotes around a whole cell and doubled inside it", FIX)
-                continue
-            if any(cell.strip() for cell in cells):
-                yield begin, cells if dialect.quoted else [unquoted(cell) for cell in cells], feed.line.at
+    feed = _Feed(line for line in file.lines() if line.number > 1 or not declared(line.text or ""))
+    reader = csv.reader(feed, delimiter=dialect.delimiter, quoting=quoting, strict=True)
+    while True:
+        begin = feed.line.number + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except UnicodeError:
+            yield file.unread(feed.line)
+            continue
+        except csv.Error:
+            if feed.line.number == 1 and "\r" in (feed.line.text or "").rstrip():
+                raise DataError(f"{file.path}: {OLD_MAC}") from None
+            problem = "a quote that is not closed, or one inside a cell"
+            yield Problem(begin, problem, "quotes around a whole cell and doubled inside it", FIX)
+            continue
+        if len(cells) > file.bounds.columns:
+            raise DataError(
+                f"{file.path}:{begin}: found {len(cells):,} columns, expected at most {file.bounds.columns:,}; "
+                f"{file.bounds.remedy('columns')}"
+            )
+        if any(cell.strip() for cell in cells):
+            yield begin, cells if dialect.quoted else [unquoted(cell) for cell in cells], feed.line.at
 
 
 def unquoted(cell: str) -> str:

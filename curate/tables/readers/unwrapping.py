@@ -7,7 +7,7 @@ Record = Mapping[str, Any]
 
 
 def unwrapped(document: object) -> list[Any] | None:
-    """Return the records of a JSON document: a list, pandas' `split`, `columns`, `index` and `table`, or a wrapped list.
+    """Return the records of a JSON document: a list, pandas' `split`, `columns`, `index` or `table`, or a wrapped list.
 
     None for an object that is a record itself.
     """
@@ -24,7 +24,7 @@ def unwrapped(document: object) -> list[Any] | None:
 
 
 def _is_frame(document: Record) -> bool:
-    """Return whether all values are objects with the same keys and no objects in them, as `DataFrame.to_json` writes."""
+    """Return whether all values are objects with the same keys, as `DataFrame.to_json` writes."""
     inner = list(document.values())
     if len(inner) < 2 or not all(isinstance(entry, Mapping) for entry in inner):
         return False
@@ -55,4 +55,5 @@ def _wrapped(document: Record) -> list[Any] | None:
 
 
 def is_objects(content: object) -> bool:
+    """Return whether a value is a list of objects, and not empty."""
     return isinstance(content, list) and bool(content) and all(isinstance(entry, Mapping) for entry in content)
