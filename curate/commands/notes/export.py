@@ -6,6 +6,7 @@ exported. No group has texts in both splits of the classification.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import polars as pl
 
 from curate.commands.notes.measuring import MeasurePlan, ProbeSet, halves
 from curate.commands.notes.table import NotesTable
-from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
+from curate.core.figures import Record, figure
 from curate.core.protocols import Progress
 from curate.pii.settings import Masking
 from curate.pii.texts import mask_texts
@@ -36,21 +37,39 @@ Frames = dict[tuple[str, str], pl.DataFrame]
 """(Configuration, split) of a data set -> rows."""
 
 
+class NotesTask(Record, schema_name="task"):
+    """A written task."""
+
+    task: str = figure("name of the task")
+    rows: str = figure("numbers of its rows")
+    labels: tuple[str, ...] | None = figure("labels of a classification", optional=True)
+
+
+class NotesExport(Record, schema_name="export"):
+    """Tasks that stock mteb scores, of masked texts."""
+
+    folder: str = figure("where the tasks lie")
+    masked: Mapping[str, int] = figure("kind of personal data -> how often it was masked")
+    residual: int = figure("places that still look like personal data")
+    tasks: tuple[NotesTask, ...] = figure("a row per task")
+    notes: tuple[str, ...] = figure("what was left out")
+
+
 def need_free(folder: Path) -> None:
     """Raise ConfigError unless the folder is missing, empty, or an earlier export (has tasks.py)."""
     if folder.exists() and not (folder / "tasks.py").is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"--export {folder}: found something else there, expected a new folder; name another one")
 
 
-def write(table: NotesTable, plan: MeasurePlan, folder: Path, spoken: str | None, progress: Progress) -> dict[str, Any]:
-    """Write the tasks that the table has columns for; return masked spans by kind, tasks, and notes on omissions.
+def write(table: NotesTable, plan: MeasurePlan, folder: Path, spoken: str | None, progress: Progress) -> NotesExport:
+    """Write the tasks that the table has columns for.
 
     `spoken` is the language of the texts, None to detect it.
     """
     spoken = spoken or language(table.texts[:SAMPLE])
     code = mteb_language(spoken)
     texts, masked, residual = _masked(table.texts, progress)
-    notes, tasks = list[str](), list[dict[str, Json]]()
+    notes, tasks = list[str](), list[NotesTask]()
     new = folder.with_name(f".{folder.name}.new")
     remove(new)
     new.mkdir(parents=True)
@@ -68,13 +87,13 @@ def write(table: NotesTable, plan: MeasurePlan, folder: Path, spoken: str | None
         notes += [f"classification: {count:,} texts left out: {why}" for why, count in dropped.most_common()]
         counts = {split: frame.height for (_, split), frame in frames.items()} | {"labels": len(plan.probe.names)}
         task = _write(new, folder.name, CLASSIFICATION, frames, {**head, "counts": counts})
-        tasks.append({**task, "labels": list(plan.probe.names)})
+        tasks.append(replace(task, labels=tuple(plan.probe.names)))
     if not tasks:
         remove(new)
         raise DataError(f"{table.place}: no task can be made: {'; '.join(notes)}")
     write_text(new / "tasks.py", Path(mteb_tasks.__file__).read_text(encoding="utf-8"))
     replace_folder(new, folder)
-    return {"folder": str(folder), "masked": dict(masked), "residual": residual, "tasks": tasks, "notes": notes}
+    return NotesExport(str(folder), masked, residual, tuple(tasks), tuple(notes))
 
 
 RETRIEVAL: Mapping[str, Any] = {
@@ -162,7 +181,7 @@ def _classification(probe: ProbeSet, texts: Sequence[str]) -> tuple[Frames, Coun
     return frames, dropped
 
 
-def _write(above: Path, name: str, kind: Mapping[str, Any], frames: Frames, head: Mapping[str, Any]) -> dict[str, Json]:
+def _write(above: Path, name: str, kind: Mapping[str, Any], frames: Frames, head: Mapping[str, Any]) -> NotesTask:
     """Write one task's Parquet files, with a hash of their content in the name, and its README."""
     folder = above / kind["type"].lower()
     name = f"{name}-{folder.name}"
@@ -198,4 +217,5 @@ def _write(above: Path, name: str, kind: Mapping[str, Any], frames: Frames, head
     fields = {**head, "masked": masked, "name": name, "main_score": kind["main_score"]}
     page = environment().get_template("commands/notes/task.md.j2")
     write_text(folder / "README.md", page.render(front=front_matter(front), description=kind["description"], **fields))
-    return {"task": name, "rows": ", ".join(f"{count:,} {what}" for what, count in head["counts"].items())}
+    rows = ", ".join(f"{count:,} {what}" for what, count in head["counts"].items())
+    return NotesTask(name, rows, labels=None)

@@ -5,131 +5,168 @@ Tables have one row per measure and one column per encoder.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from curate.commands.notes import measuring
+from curate.commands.notes.export import NotesExport
 from curate.commands.notes.measuring import EncoderResult, Measure, MeasurePlan
-from curate.core.config import Json
+from curate.core.figures import Figure, Record, figure
 from curate.stats.bootstrap import DIGITS, divided, resamples
 from curate.stats.tally import Floats
-from curate.view.page_tables import table
-
-Figures = Mapping[str, Any]
-NAMES = {
-    "card": "card",
-    "card_own_out": "card, own text out",
-    "next": "next",
-    "group": "group",
-    "auroc_disjoint": "AUROC, folds by group",
-    "auroc_random": "AUROC, random folds",
-    "auroc_leak": "leak (random less by group)",
-    "silhouette_label": "silhouette of the label",
-    "silhouette_style": "silhouette of the style",
-    "silhouette_delta": "silhouette, label less style",
-}
+from curate.view.page_tables import ranged, table
+from curate.view.record_words import DASH, RecordWords
 
 
-def shown_name(row: Figures) -> str:
+class NoteFigure(Record, schema_name="row"):
+    """A measure of one encoder."""
+
+    measure: str = figure("a protocol, an AUROC or a silhouette", key="figure")
+    at: int | None = figure("depth of a recall")
+    model: str = figure("name of the encoder")
+    value: float | None = figure("the measure")
+    low: float | None = figure("lower bound of the 95 % interval over groups")
+    high: float | None = figure("upper bound")
+    by_chance: float | None = figure("a recall if chance orders what ties")
+    ceiling: float | None = figure("highest recall that the protocol card allows")
+
+
+class ModelGap(Record, schema_name="difference"):
+    """Paired difference of two models, the better less the worse."""
+
+    measure: str = figure("a protocol, an AUROC or a silhouette", key="figure")
+    at: int | None = figure("depth of a recall")
+    one: str = figure("the better model")
+    other: str = figure("the other model")
+    value: float | None = figure("one less other, ties by chance")
+    low: float | None = figure("lower bound of the 95 % interval over groups")
+    high: float | None = figure("upper bound")
+
+
+class FloorGap(Record, schema_name="above"):
+    """Difference of a model and the best trivial baseline."""
+
+    measure: str = figure("a protocol, an AUROC or a silhouette", key="figure")
+    at: int | None = figure("depth of a recall")
+    model: str = figure("name of the model")
+    floor: str = figure("the best floor")
+    value: float | None = figure("model less floor, ties by chance")
+    low: float | None = figure("lower bound of the 95 % interval over groups")
+    high: float | None = figure("upper bound")
+    beaten: bool = figure("whether the interval lies above 0")
+
+
+class NoteModel(Record, schema_name="encoder"):
+    """An encoder of the texts."""
+
+    model: str = figure("name of the encoder")
+    revision: str = figure("its revision")
+    floor: bool = figure("whether it is there to be beaten")
+
+
+class NotesFigures(Record, schema_name="found"):
+    """How well embeddings of labelled texts find what belongs together and show labels; with --plan what is left to encode."""  # noqa: E501
+
+    table: str = figure("file of the texts")
+    columns: Mapping[str, str] = figure("field -> column of the table")
+    texts: int = figure("rows with a text")
+    groups: int = figure("groups, such as patients")
+    chains: int = figure("groups with a pair")
+    pairs: int = figure("texts with a next one of their group")
+    labels: Mapping[str, int] = figure("label or style -> different values")
+    dropped: Mapping[str, int] = figure("reason -> rows")
+    folds: int = figure("parts that the probe is fitted on in turn")
+    seeds: int = figure("how often the texts were parted anew")
+    models: tuple[NoteModel, ...] = figure("encoders, trivial baselines last")
+    figures: tuple[NoteFigure, ...] = figure("a row per measure and encoder")
+    differences: tuple[ModelGap, ...] = figure("a row per measure and two models")
+    against_floors: tuple[FloorGap, ...] = figure("a row per measure of quality and model")
+    undefined: Mapping[str, str] = figure("measure -> why it is not defined")
+    notes: tuple[str, ...] = figure("what to know before a figure is used")
+    export: NotesExport | None = figure("tasks that were written")
+    folder: str | None = figure("where the page and the figures lie")
+
+
+def shown_name(row: NoteFigure | ModelGap | FloorGap, say: RecordWords) -> str:
     """Return a measure's display name, with the depth of a recall."""
-    name = NAMES[row["figure"]]
-    return name if row["at"] is None else f"{name} @{row['at']}"
+    name = say(row.measure)
+    return name if row.at is None else say("at", row, name=name)
 
 
-def overview(summary: Figures) -> list[dict[str, object]]:
+def overview(summary: NotesFigures, say: RecordWords) -> list[dict[str, str]]:
     """Return one row per measure: figures of models with intervals, of trivial baselines, and the highest possible.
 
     In recalls of trivial baselines ties are broken at random, since their vectors often tie.
     """
-    names = {model["model"]: model["model"] + (" (floor)" if model["floor"] else "") for model in summary["models"]}
-    floors = {model["model"] for model in summary["models"] if model["floor"]}
-    rows: dict[str, dict[str, object]] = {}
-    for figure in summary["figures"]:
-        row = rows.setdefault(shown_name(figure), {"measure": shown_name(figure)})
-        if figure["model"] in floors:
-            mean = figure["value"] if figure["by_chance"] is None else figure["by_chance"]
-            row[names[figure["model"]]] = None if mean is None else f"{mean:.3f}"
-        else:
-            row[names[figure["model"]]] = _with_interval(figure)
-    ceilings = {
-        shown_name(figure): figure["ceiling"] for figure in summary["figures"] if figure["ceiling"] not in (None, 1)
-    }
-    if not ceilings:
+    names = {model.model: say("floor", model) if model.floor else model.model for model in summary.models}
+    floors = {model.model for model in summary.models if model.floor}
+    rows: dict[str, dict[str, str]] = {}
+    ceilings: dict[str, dict[str, str]] = {}
+    for row in summary.figures:
+        measure = shown_name(row, say)
+        cells = rows.setdefault(measure, say.cells("measure", measure=measure))
+        mean = row.value if row.by_chance is None else row.by_chance
+        shown = ranged(Figure(mean) if row.model in floors else row, 1, 3)
+        cells[names[row.model]] = shown or say.empty
+        ceilings[measure] = say.cells("ceiling", row, **{"ceiling": None} if row.ceiling == 1 else {})
+    if all(row.ceiling in (None, 1) for row in summary.figures):
         return list(rows.values())
-    return [{**row, "at most": f"{ceilings[name]:.3f}" if name in ceilings else None} for name, row in rows.items()]
+    return [cells | ceilings[measure] for measure, cells in rows.items()]
 
 
-def apart(summary: Figures) -> list[dict[str, object]]:
+def apart(summary: NotesFigures, say: RecordWords) -> list[dict[str, str]]:
     """Return one row per measure and pair of models: their difference, and whether its interval is above 0."""
     return [
-        {
-            "measure": shown_name(gap),
-            "models": f"{gap['one']} less {gap['other']}",
-            "difference": _with_interval(gap),
-            "shown": "yes" if gap["low"] is not None and gap["low"] > 0 else "no",
-        }
-        for gap in summary["differences"]
+        say.cells(
+            "gap",
+            gap,
+            measure=shown_name(gap, say),
+            difference=ranged(gap, 1, 3),
+            above=gap.low is not None and gap.low > 0,
+        )
+        for gap in summary.differences
     ]
 
 
-def head(summary: Figures) -> str:
+def head(summary: NotesFigures, say: RecordWords) -> str:
     """Return a sentence with the table's counts of texts, groups, pairs and chains, and its columns."""
-    columns = ", ".join(f"{name} in {column}" for name, column in summary["columns"].items())
-    counts = (
-        f"{summary['texts']:,} texts of {summary['groups']:,} groups, {summary['pairs']:,} pairs in "
-        f"{summary['chains']:,}"
-    )
-    return f"{summary['table']}: {counts} chains; {columns}"
+    fields = ", ".join(say("field", name=name, column=column) for name, column in summary.columns.items())
+    return say("head", summary, fields=fields)
 
 
-def undefined(summary: Figures) -> Iterator[str]:
+def undefined(summary: NotesFigures, say: RecordWords) -> Iterator[str]:
     """Yield one sentence per reason for undefined measures, with their names."""
-    reasons: dict[str, list[str]] = {}
-    for name, why in summary["undefined"].items():
-        reasons.setdefault(why, []).append(NAMES[name])
-    yield from (f"not defined: {', '.join(names)}: {why}" for why, names in reasons.items())
+    names_by_reason: dict[str, list[str]] = {}
+    for name, reason in summary.undefined.items():
+        names_by_reason.setdefault(reason, []).append(say(name))
+    for reason, names in names_by_reason.items():
+        yield say("not_defined", names=", ".join(names), reason=reason)
 
 
-def readme(summary: Figures) -> str:
+def readme(summary: NotesFigures) -> str:
     """Return the text of README.md: tables, notes and settings, in Markdown."""
-    sections = ["# Embeddings of notes", head(summary)]
-    if summary["figures"]:
-        sections += [table(overview(summary)), _method(summary)]
-    if summary["differences"]:
-        sections += ["## Differences between models", table(apart(summary))]
-    lines = [*undefined(summary), *summary["notes"], *exported(summary)]
-    sections += ["## To be known", "\n".join(f"- {line}" for line in lines)] if lines else []
+    say = RecordWords("notes/notes", empty=DASH)
+    sections = [say("title"), head(summary, say)]
+    if summary.figures:
+        sections += [table(overview(summary, say)), say("method", summary)]
+    if summary.differences:
+        sections += [say("differences"), table(apart(summary, say))]
+    lines = [*undefined(summary, say), *summary.notes, *exported(summary.export, say)]
+    sections += [say("notes"), "\n".join(f"- {line}" for line in lines)] if lines else []
     return "\n\n".join(sections) + "\n"
 
 
-def exported(summary: Figures) -> Sequence[str]:
-    """Return lines on the export: masked spans, tasks, notes; empty without an export."""
-    export = summary["export"]
+def exported(export: NotesExport | None, say: RecordWords) -> Iterator[str]:
+    """Yield lines on the export: masked spans, tasks, notes."""
     if export is None:
-        return []
-    masked = ", ".join(f"{kind} {count:,}" for kind, count in export["masked"].items()) or "nothing"
-    tasks = [f"{task['task']}: {task['rows']}" for task in export["tasks"]]
-    warning = [f"{export['residual']:,} places still look like personal data: read them before it leaves the house"]
-    return [f"masked before the export: {masked}", *(warning if export["residual"] else []), *tasks, *export["notes"]]
-
-
-def _method(summary: Figures) -> str:
-    return (
-        "Recall at a depth, with 95 % intervals that resample groups, 1,000 times. A rank is 1 + the number of "
-        "candidates that are strictly more similar. *card*: the next texts of all pairs are the candidates, the "
-        "query's own text among them. *next*: its group is left out but for the true next. *group*: all texts but its "
-        "own, and any of the group counts. AUROC: macro mean over labels of logistic regression, "
-        f"{summary['folds']} folds, {summary['seeds']} seeds. Silhouettes by cosine distance; a text's own is kept in "
-        "every resample. Differences, and the recalls of floors, count ties by chance."
-    )
-
-
-def _with_interval(row: Figures) -> str | None:
-    if row["value"] is None:
-        return None
-    mean = f"{row['value']:.3f}"
-    return mean if row["low"] is None else f"{mean} ({row['low']:.3f} to {row['high']:.3f})"
+        return
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in export.masked.items())
+    yield say("masked", kinds=kinds or say("nothing"))
+    if export.residual:
+        yield say("residual", export)
+    yield from (say("task", task) for task in export.tasks)
+    yield from export.notes
 
 
 # Figures of all encoders: group bootstrap intervals, paired differences, and comparisons with the best floor.
@@ -217,65 +254,40 @@ _GAPS = {
 }
 
 
-def rows(plan: MeasurePlan, strict: Board, chance: Board) -> list[dict[str, Json]]:
-    """Return one row per measure and encoder: value, interval, value with random ties (recalls only), maximum."""
-    return [
-        {
-            **_measure_fields(measure),
-            "model": name,
-            **_interval_fields(strict[name][measure]),
-            "by_chance": _rounded(chance[name][measure].value) if measure.at is not None else None,
-            "ceiling": _rounded(plan.table.chains.ceiling(measure.at))
-            if measure.name == "card" and measure.at
-            else None,
-        }
+def rows(plan: MeasurePlan, strict: Board, chance: Board) -> tuple[NoteFigure, ...]:
+    """Return one row per measure and encoder."""
+    return tuple(
+        NoteFigure(
+            measure.name,
+            measure.at,
+            name,
+            *_with_bounds(strict[name][measure]),
+            by_chance=_rounded(chance[name][measure].value) if measure.at is not None else None,
+            ceiling=_rounded(plan.table.chains.ceiling(measure.at)) if measure.name == "card" and measure.at else None,
+        )
         for measure in plan.measures
         for name in strict
-    ]
+    )
 
 
-def differences(plan: MeasurePlan, board: Board, models: Sequence[str]) -> list[dict[str, Json]]:
-    """Return the paired difference of every two models per measure, the better minus the worse, with interval."""
-    differences = []
+def differences(plan: MeasurePlan, board: Board, models: Sequence[str]) -> Iterator[ModelGap]:
+    """Yield the paired difference of every two models per measure."""
     for measure in plan.measures:
         for first, second in combinations(models, 2):
             better, worse = (
                 (first, second) if board[first][measure].value >= board[second][measure].value else (second, first)
             )
-            differences.append(
-                {
-                    **_measure_fields(measure),
-                    "one": better,
-                    "other": worse,
-                    **_interval_fields(_difference(board, measure, better, worse)),
-                }
-            )
-    return differences
+            difference = _difference(board, measure, better, worse)
+            yield ModelGap(measure.name, measure.at, better, worse, *_with_bounds(difference))
 
 
-def against_floors(
-    plan: MeasurePlan, board: Board, models: Sequence[str], floors: Sequence[str]
-) -> list[dict[str, Json]]:
-    """Return the difference of each model and the best trivial baseline, per quality measure, with interval.
-
-    `beaten` is whether the interval is above 0.
-    """
-    comparisons = []
+def against_floors(plan: MeasurePlan, board: Board, models: Sequence[str], floors: Sequence[str]) -> Iterator[FloorGap]:
+    """Yield the difference of each model and the best trivial baseline, per quality measure."""
     for measure in (measure for measure in plan.measures if measure.is_quality):
         for name in models if floors else ():
             floor = max(floors, key=lambda floor: board[floor][measure].value)
-            row = _interval_fields(_difference(board, measure, name, floor))
-            low: Any = row["low"]
-            comparisons.append(
-                {
-                    **_measure_fields(measure),
-                    "model": name,
-                    "floor": floor,
-                    **row,
-                    "beaten": low is not None and low > 0,
-                }
-            )
-    return comparisons
+            value, low, high = _with_bounds(_difference(board, measure, name, floor))
+            yield FloorGap(measure.name, measure.at, name, floor, value, low, high, beaten=low is not None and low > 0)
 
 
 def _difference(board: Board, measure: Measure, model: str, baseline: str) -> Drawn:
@@ -283,16 +295,13 @@ def _difference(board: Board, measure: Measure, model: str, baseline: str) -> Dr
     return Drawn(minuend.value - subtrahend.value, minuend.draws - subtrahend.draws)
 
 
-def _measure_fields(measure: Measure) -> dict[str, Json]:
-    return {"figure": measure.name, "at": measure.at}
-
-
-def _interval_fields(drawn_figure: Drawn) -> dict[str, Json]:
+def _with_bounds(drawn_figure: Drawn) -> tuple[float | None, float | None, float | None]:
+    """Return value, lower and upper bound."""
     defined = drawn_figure.draws[~np.isnan(drawn_figure.draws)]
     if np.isnan(drawn_figure.value) or len(defined) < 2:
-        return {"value": _rounded(drawn_figure.value), "low": None, "high": None}
+        return _rounded(drawn_figure.value), None, None
     low, high = np.quantile(defined, EDGES)
-    return {"value": _rounded(drawn_figure.value), "low": _rounded(low), "high": _rounded(high)}
+    return _rounded(drawn_figure.value), _rounded(low), _rounded(high)
 
 
 def _rounded(number: float) -> float | None:

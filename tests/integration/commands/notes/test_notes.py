@@ -1,15 +1,13 @@
 """`curate notes`: any table, what is not defined and why, floors, plans, and figures that cannot leak a group."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from curate.commands.notes import encoders, evaluate, figures, measuring
-from curate.commands.notes.evaluate import NotesRequest
+from curate.commands.notes import NotesCommand, encoders, evaluate, figures, measuring
 from curate.commands.notes.measuring import Measure, feasible, measured
 from curate.commands.notes.table import NotesLayout, named, read
 from curate.core.errors import ConfigError, DataError, MissingExtra
@@ -27,7 +25,7 @@ ALL = {
 
 def found(folder: Path, notes: Rows, **changes: Any) -> dict[str, Any]:
     """Return the figures of notes without a model: floors alone."""
-    return evaluate.evaluate(NotesRequest(written(folder / "notes.csv", notes), **changes))
+    return evaluate(NotesCommand(table=written(folder / "notes.csv", notes), **changes)).to_json()
 
 
 def value(figures_: dict[str, Any], name: str, model: str, at: int | None = None) -> Any:
@@ -225,15 +223,15 @@ def test_a_model_is_held_against_the_best_floor_on_the_same_resamples(tmp_path: 
     }
     strict, chance = figures.drawn(asked, board, 0)
     rows_ = {
-        (row["model"], row["figure"], row["at"]): row
+        (row.model, row.measure, row.at): row
         for row in figures.against_floors(asked, chance, ["good", "same"], ["noise"])
     }
-    assert rows_["good", "group", 1]["beaten"]
-    assert not rows_["same", "group", 1]["beaten"]
-    assert (rows_["same", "group", 1]["low"], rows_["same", "group", 1]["high"]) == (0, 0), "the same resamples"
+    assert rows_["good", "group", 1].beaten
+    assert not rows_["same", "group", 1].beaten
+    assert (rows_["same", "group", 1].low, rows_["same", "group", 1].high) == (0, 0), "the same resamples"
     assert ("good", "auroc_random", None) not in rows_, "no quality"
     apart = figures.differences(asked, chance, ["same", "good"])
-    assert next(row for row in apart if (row["figure"], row["at"]) == ("group", 1))["one"] == "good"
+    assert next(row for row in apart if (row.measure, row.at) == ("group", 1)).one == "good"
     assert strict["good"][Measure("group", 1)].value == 1.0
 
 
@@ -278,12 +276,12 @@ def test_the_options_of_columns_are_taken(tmp_path: Path) -> None:
     assert table.columns == {"text": "what", "group": "who", "order": "when"}
     assert len(table.chains.query) == 24
     with pytest.raises(ConfigError, match="nothing can be measured"):
-        evaluate.evaluate(NotesRequest(path, layout=NotesLayout(named(["text=what"]))))
+        evaluate(NotesCommand(table=path, column=("text=what",)))
 
 
 def test_the_same_request_gives_the_same_figures(tmp_path: Path) -> None:
-    request = NotesRequest(written(tmp_path / "n.csv"))
-    assert evaluate.evaluate(request) == evaluate.evaluate(replace(request))
+    command = NotesCommand(table=written(tmp_path / "n.csv"))
+    assert evaluate(command) == evaluate(command.model_copy())
 
 
 def test_parts_of_the_probe_hold_every_label(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from curate import load_tasks
-from curate.commands.notes import evaluate, export
-from curate.commands.notes.evaluate import NotesRequest
+from curate.commands.notes import NotesCommand, evaluate, export
 from curate.commands.notes.measuring import feasible
 from curate.commands.notes.table import NotesLayout, read
 from curate.core.errors import DataError
@@ -22,7 +21,9 @@ from tests.support.runs import curate
 def exported(folder: Path, notes: Any = None, **changes: Any) -> dict[str, Any]:
     """Return what the command does with two labellings and the least work."""
     given = {"seeds": 1, **changes}
-    return evaluate.evaluate(NotesRequest(written(folder / "notes.csv", notes), export=folder / "tasks", **given))
+    return evaluate(
+        NotesCommand(table=written(folder / "notes.csv", notes), export=folder / "tasks", **given)
+    ).to_json()
 
 
 def table(folder: Path, task: str, name: str) -> pl.DataFrame:
@@ -104,7 +105,7 @@ def test_a_task_that_cannot_be_made_is_said(tmp_path: Path, lacking: str, task: 
     assert not (tmp_path / "tasks" / task).exists()
     none = [{"text": row["text"]} for row in rows()]
     with pytest.raises(DataError, match="no task can be made"):
-        evaluate.evaluate(NotesRequest(written(tmp_path / "none.csv", none), export=tmp_path / "none"))
+        evaluate(NotesCommand(table=written(tmp_path / "none.csv", none), export=tmp_path / "none"))
     assert not (tmp_path / "none").exists()
 
 

@@ -1,12 +1,12 @@
 """Chains of real sections: the pairs, the ceiling, and the figures of MiniLM that were measured elsewhere before."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
-from curate.commands.notes import encoders
-from curate.commands.notes.evaluate import NotesRequest, evaluate
+from curate.commands.notes import NotesCommand, encoders, evaluate
 from curate.commands.notes.table import NotesLayout, read
 from curate.stats.neighbour_recall import ranks
 from tests.support.small import minilm
@@ -47,7 +47,7 @@ def test_chance_finds_nothing_in_real_sections(sections: Path) -> None:
 @pytest.mark.accept
 def test_minilm_finds_the_next_section_as_it_was_measured_before(sections: Path) -> None:
     minilm()
-    found = evaluate(NotesRequest(sections, ["minilm"], max_length=64, floors=False))
+    found: Any = evaluate(NotesCommand(table=sections, models=["minilm"], max_length=64, floors=False)).to_json()
     values = {(row["figure"], row["at"]): row for row in found["figures"]}
     for protocol, known in KNOWN.items():
         assert tuple(round(values[protocol, at]["value"], 4) for at in (1, 5, 10)) == known
