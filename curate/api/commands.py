@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from curate.commands.schema import SchemaCommand
     from curate.commands.status import ShowCommand, StatusCommand
     from curate.commands.sts import StsCommand
-    from curate.commands.tokens import TokensCommand
+    from curate.commands.tokens.command import TokensCommand
     from curate.commands.train.command import TrainCommand
     from curate.commands.train_set.command import TrainSetCommand
     from curate.commands.verify import VerifyCommand

@@ -55,9 +55,9 @@ def figure(
 ) -> Any:  # noqa: ANN401
     """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
 
-    An `optional` figure is left out of the JSON if it has its default, which is None, or `ABSENT` where None is a
-    value; a record whose figures are `nullable` says itself which are `left_out`. `key` is the name in JSON, where
-    that is no name in Python. A float that may be infinite is `nullable`, as JSON has null for it.
+    An `optional` figure is left out of the JSON if it has its default: None, or `ABSENT` where None is a value. Which
+    optional "nullable" ones are, the record says in `left_out`. `key` is the name in JSON where that is none of Python.
+    A `nullable` float may be infinite, for which JSON has null.
     """
     if optional and default is MISSING:
         default = None

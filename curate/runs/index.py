@@ -73,7 +73,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "train_set.command:TrainSetCommand",
         "train.command:TrainCommand",
         "notes:NotesCommand",
-        "tokens:TokensCommand",
+        "tokens.command:TokensCommand",
     ),
     "Utilities": (
         "anonymise.command:AnonymiseCommand",

@@ -54,7 +54,7 @@ class RecordWords(Formatter):
             return format(content, format_spec)
 
         def shown(number: float) -> str:
-            number *= 100 if display.percent else 1
+            number = 100 * number if display.percent else number
             if format_spec:
                 return format(number, format_spec)
             return f"{number:,}" if isinstance(content, int) else decimal(number, display.digits)

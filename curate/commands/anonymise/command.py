@@ -1,23 +1,73 @@
 """`curate anonymise`: mask personal data in a user's files; `curate recognisers`: list what is searched for."""
 
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, BinaryIO, Literal, TypeVar, get_args
 
 import typer
 
-from curate.core.errors import ConfigError, Stopped
-from curate.pii.settings import RecogniserRow, listing
+from curate.commands.anonymise import delimited, jsonl, raw_lines
+from curate.commands.anonymise.fields import KEY, SPARE, Fields
+from curate.commands.anonymise.parquet import ParquetFile
+from curate.commands.anonymise.raw_lines import HEAD, Piece, Script, opened
+from curate.commands.anonymise.tally import Chunk, Done, Lines, MaskingTally
+from curate.core.config import check, read_yaml
+from curate.core.errors import ConfigError, DataError, RunFailed, Stopped, UserError
+from curate.core.progress import StepLabel, waiting
+from curate.pii.masking import Masked
+from curate.pii.pseudonyms import secret
+from curate.pii.settings import CustomWords, Masking, RecogniserRow, listing, masker, untouched
+from curate.pii.workers import Batch, mask_batches
+from curate.pipeline.stage import home
 from curate.runs.command import Command, Names, argument, option, setting
+from curate.system.files import BATCH, replacing
+from curate.system.processes import cores
+from curate.system.run_lock import FULL
+from curate.tables.readers import Problem
 from curate.tables.readers.encoding import Encoding
 from curate.view import output_mode
 from curate.view.answers import Result
 
-if TYPE_CHECKING:
-    from curate.commands.anonymise.file import Done
-    from curate.commands.anonymise.settings import MaskRequest
+Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
+PIPE = "-"
+"""Path that means standard input or standard output."""
+_ENDINGS: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".txt": "text",
+    ".text": "text",
+    ".md": "text",
+    ".log": "text",
+}
+_CHARACTERS = 1 << 20
+"""Length, in bytes, from which no more rows are added to a chunk."""
+Some = TypeVar("Some", bound=Chunk)
+Mask = Callable[..., Iterator[tuple[Any, list[Masked]]]]
+"""Chunks, language and length of a file -> the chunks with their masked texts."""
+
+
+class WithheldError(RunFailed):
+    """The file was not written because of possible residual PII."""
+
+    def __init__(self, done: Done, target: str) -> None:
+        self.done = done
+        destination = "standard output" if target == PIPE else target
+        super().__init__(
+            f"{destination}: was not written, for {done.reasons.total():,} places still look like personal data; mask "
+            "them by --words FILE or patterns in --config FILE, or write it with --allow-residual"
+        )
 
 
 class AnonymiseCommand(Command):
@@ -35,9 +85,7 @@ class AnonymiseCommand(Command):
     field: tuple[str, ...] = option(
         "Field with text, such as note or messages.content; may be repeated. Default: text, title.", (), metavar="NAME"
     )
-    format: Literal["jsonl", "csv", "tsv", "parquet", "text"] | None = option(
-        "Text has one text per line; default: by the file name.", None
-    )
+    format: Format | None = option("Text has one text per line; default: by the file name.", None)
     mode: Literal["placeholder", "pseudonym", "tag"] | None = option(
         "Pseudonyms are invented, equal values get equal ones; tags have the same length.", None
     )
@@ -66,16 +114,10 @@ class AnonymiseCommand(Command):
 
     def result(self) -> Result[Any]:
         """Mask the file; return counts of texts, spans and places that may hold residual PII."""
-        from curate.commands.anonymise.file import WithheldError, anonymise
-        from curate.pii.pseudonyms import secret
-        from curate.pipeline.stage import home
-
-        if output_mode.json_lines() and self.target == "-":
+        if output_mode.json_lines() and self.target == PIPE:
             raise ConfigError("--json-lines: both the events and OUT would go to standard output; give a file for OUT")
-        request = self._request()
-        key = secret(home()) if request.masking.mode == "pseudonym" else b""
         try:
-            summary = anonymise(request, key, self.progress)
+            summary = anonymise(self)
         except WithheldError as error:
             for line in _residual(error.done, context=self.context):
                 typer.echo(line, err=True)
@@ -85,39 +127,257 @@ class AnonymiseCommand(Command):
             typer.echo("curate: the reader of the output closed it; it is not whole", err=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
-            raise Stopped("stopped; nothing was written" if request.target != "-" else "stopped half-way") from None
+            raise Stopped("stopped; nothing was written" if self.target != PIPE else "stopped half-way") from None
         counts = {name: getattr(summary, name) for name in ("texts", "changed", "numbers", "dropped", "spared")}
-        result = {"out": request.target, **counts, "spans": dict(summary.spans), "residual": summary.reasons.total()}
+        result = {"out": self.target, **counts, "spans": dict(summary.spans), "residual": summary.reasons.total()}
         lines = [*_residual(summary, context=self.context), _sentence(summary)]
         return Result(result, lines, event=result, to_stderr=True)
 
-    def _request(self) -> "MaskRequest":
-        from curate.commands.anonymise.settings import Fields, MaskRequest, masking
+    def masking(self) -> Masking:
+        """Return the settings in `config`, with those of the options; ConfigError if both have a list `words`."""
+        settings = dict(read_yaml(self.config)) if self.config else {}
+        changes = {
+            "mode": self.mode,
+            "placeholders": self.placeholders,
+            "recognisers": list(self.recognisers) or None,
+            "without": list(self.without) or None,
+        }
+        settings |= {name: change for name, change in changes.items() if change is not None}
+        checked = check(Masking, settings, str(self.config) if self.config else "anonymise")
+        if self.words_file is None:
+            return checked
+        if "words" in checked.words:
+            raise ConfigError(f"{self.config}: words.words: is the name that --words has; choose another one")
+        return checked.model_copy(update={"words": {**checked.words, "words": CustomWords(file=self.words_file)}})
 
-        return MaskRequest(
-            self.source,
-            self.target,
-            masking=masking(
-                self.config,
-                self.words_file,
-                mode=self.mode,
-                placeholders=self.placeholders,
-                recognisers=list(self.recognisers) or None,
-                without=list(self.without) or None,
-            ),
-            fields=Fields.of(self.field, missing=self.allow_missing),
-            format=self.format,
-            encoding=self.encoding,
-            spans=self.spans,
-            spans_key=self.spans_key,
-            allow_residual=self.allow_residual,
-            drop=self.on_error == "drop",
-            force=self.force,
-            processes=self.processes,
+    @property
+    def text_fields(self) -> Fields:
+        """Return the fields with texts."""
+        return Fields.of(self.field, missing=self.allow_missing)
+
+    @property
+    def kind(self) -> Format:
+        """Return the format: `format`, else by the ending of the input's name, else of the output's; or ConfigError."""
+        candidates = [self.format, *(_ending(name) for name in (self.source, self.target) if name != PIPE)]
+        if kind := next((candidate for candidate in candidates if candidate), None):
+            return kind
+        names = ", ".join(get_args(Format))
+        if Path(self.source).suffix.lower() in (".gz", ".zst", ".bz2", ".xz", ".zip"):
+            raise ConfigError(
+                f"{self.source}: is packed; unpack it into the command: "
+                f"gunzip -c FILE | curate anonymise - OUT --format FORMAT, of {names}"
+            )
+        path = "standard input" if self.source == PIPE else self.source
+        raise ConfigError(f"{path}: its format is not known; name one with --format: {names}")
+
+    @property
+    def place(self) -> str:
+        """Return the name of the source in error messages, before the line number."""
+        return "standard input" if self.source == PIPE else self.source
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys for the spans in a JSONL row, the preferred one first; empty without `spans` or JSONL."""
+        if not self.spans or self.kind != "jsonl":
+            return ()
+        return (KEY, SPARE) if self.spans_key is None else (self.spans_key,)
+
+    @property
+    def sidecar(self) -> str | None:
+        """Return the path of the sidecar file for spans; None if there is none."""
+        has_sidecar = self.spans and self.kind != "jsonl" and self.target != PIPE
+        return f"{self.target}.spans.jsonl" if has_sidecar else None
+
+
+def _ending(name: str) -> Format | None:
+    return _ENDINGS.get(Path(name).suffix.lower())
+
+
+def _refuse(command: AnonymiseCommand) -> None:
+    """Raise ConfigError or UserError if the options do not fit one another, or a path cannot be read or written."""
+    if command.source != PIPE and not Path(command.source).is_file():
+        what = "is a folder" if Path(command.source).is_dir() else "no such file"
+        raise DataError(f"{command.source}: {what}; give a file, or - for standard input")
+    _refuse_target(command)
+    if command.spans and command.sidecar is None and command.kind != "jsonl":
+        raise ConfigError(
+            f"--spans: found {command.kind} on standard output, expected a file, beside which they are written; name "
+            "one, or take JSONL, whose rows hold their spans"
         )
+    if command.spans_key is not None and not (command.spans and command.kind == "jsonl" and command.spans_key):
+        raise ConfigError("spans_key: names the key of spans in JSONL; give --spans as well, and JSONL")
+    for path in (command.target, command.sidecar):
+        if path not in (None, PIPE) and not command.force and Path(path).exists():
+            raise UserError(f"{path}: is there already; choose another name, or write over it with --force")
 
 
-def _residual(summary: "Done", *, context: bool) -> Iterator[str]:
+def _refuse_target(command: AnonymiseCommand) -> None:
+    kind, ending = command.kind, None if command.target == PIPE else _ending(command.target)
+    if ending not in (None, kind):
+        raise ConfigError(f"{command.target}: found the ending of {ending}, expected {kind} as the input is; rename it")
+    if command.target == PIPE:
+        return
+    path = Path(command.target)
+    if not path.parent.is_dir():
+        raise UserError(f"{path.parent}: no such folder, expected one to write {path.name} into; make it first")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path}: is no plain file; give a new file's name, or - for standard output")
+    if command.source != PIPE and path.exists() and path.samefile(command.source):
+        raise UserError(f"{path}: is the input too; choose another name, for nothing is masked in its place")
+
+
+def anonymise(command: AnonymiseCommand) -> Done:
+    """Mask a file and return the result.
+
+    UserError for invalid options or an invalid file; its message names the line but contains no text, and nothing is
+    written. WithheldError if there is possible residual PII and the options do not allow it. Standard output is only
+    written before the end if residual PII is allowed.
+    """
+    _refuse(command)
+    masking = command.masking()
+    key = secret(home()) if masking.mode == "pseudonym" else b""
+    with waiting(command.progress, StepLabel("loading the recognisers")):
+        masker(masking, "zh", key)  # complains of names and patterns before anything is read
+    try:
+        with ExitStack() as stack:
+            source = stack.enter_context(_source(command))
+            target = stack.enter_context(_target(command))
+            sidecar = stack.enter_context(_sidecar(command))
+            in_rows = command.kind == "parquet"
+            tally = MaskingTally("row" if in_rows else "line", sidecar, command.progress, untouched(masking))
+            work, mask = _parquet if in_rows else _text, partial(_masked, command, masking, key)
+            summary = work(command, mask, source, target, tally)
+            if summary.reasons and not command.allow_residual:
+                raise WithheldError(summary, command.target)
+            return summary
+    except BrokenExecutor as error:
+        raise RunFailed(
+            "a process that masks was ended from outside, perhaps for want of memory; give --set processes=2"
+        ) from error
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise UserError(f"{command.target}: no space left on the disk; free some, or write elsewhere") from error
+
+
+def _text(command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally) -> Done:
+    script, stream, long = opened(source, command.encoding, command.place)
+    target.write(script.bom)
+    tally.begin(0 if command.source == PIPE else Path(command.source).stat().st_size - len(script.bom))
+    chunks = _grouped(_pieces(command, script, stream), command, tally.done)
+    for chunk, masked in mask(chunks, script.language, long=long):
+        target.write(chunk.masked(masked, told=bool(command.keys)))
+        tally.of(chunk, masked)
+    return _checked(command, tally)
+
+
+def _parquet(command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally) -> Done:
+    file = ParquetFile(source, command.text_fields, command.place)
+    tally.begin(file.rows, "rows")
+    long = command.source != PIPE and Path(command.source).stat().st_size > HEAD
+    with file.writer(target) as writer:
+        for chunk, masked in mask(file.parts(), "zh", long=long):
+            writer.write(chunk, masked)
+            tally.of(chunk, masked)
+    return tally.done
+
+
+def _masked(
+    command: AnonymiseCommand, masking: Masking, key: bytes, chunks: Iterator[Some], language: str, *, long: bool
+) -> Iterator[tuple[Some, list[Masked]]]:
+    """Mask chunks in order, on all cores if the file is long.
+
+    `key` determines the pseudonyms. `language` is that of the placeholders in texts without letters. `long` is whether
+    the file is long.
+    """
+    processes = command.processes or (cores() if long else 1)
+    batches: Iterator[tuple[Some, Batch]] = ((chunk, ([text for _, _, text in chunk.texts], {})) for chunk in chunks)
+    return mask_batches(masking, language, key, batches, processes)
+
+
+def _pieces(command: AnonymiseCommand, script: Script, stream: BinaryIO) -> Iterator[Piece | Problem]:
+    lines = script.lines(stream)
+    if command.kind == "jsonl":
+        return jsonl.pieces(lines, script, command.text_fields, command.keys)
+    if command.kind == "text":
+        return raw_lines.plain_pieces(lines, script)
+    assert command.kind != "parquet"
+    return delimited.pieces(lines, script, command.text_fields, command.kind)
+
+
+def _grouped(pieces: Iterator[Piece | Problem], command: AnonymiseCommand, summary: Done) -> Iterator[Lines]:
+    """Yield rows in groups of limited number and length; DataError for an unreadable row unless it is dropped."""
+    group = Lines()
+    for piece in pieces:
+        if isinstance(piece, Problem):
+            if command.on_error == "stop":
+                raise DataError(piece.sentence(command.place))
+            summary.dropped += 1
+            continue
+        summary.spared += isinstance(piece, jsonl.JsonLine) and piece.key == SPARE and command.spans_key is None
+        group.add(piece)
+        if len(group.pieces) == BATCH or group.size > _CHARACTERS:
+            yield group
+            group = Lines()
+    if group.pieces:
+        yield group
+
+
+def _checked(command: AnonymiseCommand, tally: MaskingTally) -> Done:
+    """Return the counts; DataError if no row had any of the fields, all of which are optional."""
+    if (
+        tally.read
+        and not tally.done.texts
+        and command.text_fields.optional >= set(command.text_fields.names)
+        and command.kind == "jsonl"
+    ):
+        raise DataError(
+            f"{command.place}: found no {' or '.join(command.text_fields.names)} in any row; name a field with --field"
+        )
+    return tally.done
+
+
+@contextmanager
+def _source(command: AnonymiseCommand) -> Iterator[BinaryIO]:
+    if command.source != PIPE:
+        with Path(command.source).open("rb") as stream:
+            yield stream
+    elif command.kind == "parquet":  # which is read from its end
+        with tempfile.TemporaryFile() as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+            stream.seek(0)
+            yield stream
+    else:
+        yield sys.stdin.buffer
+
+
+@contextmanager
+def _target(command: AnonymiseCommand) -> Iterator[BinaryIO]:
+    if command.target != PIPE:
+        with replacing(Path(command.target)) as temporary, temporary.open("wb") as stream:
+            yield stream
+    elif command.kind == "parquet" or not command.allow_residual:
+        # a pipe has no position, which a Parquet footer needs; and what was written to it cannot be withdrawn
+        with tempfile.TemporaryFile() as stream:
+            yield stream
+            stream.seek(0)
+            shutil.copyfileobj(stream, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+    else:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _sidecar(command: AnonymiseCommand) -> Iterator[BinaryIO | None]:
+    if command.sidecar is None:
+        yield None
+        return
+    with replacing(Path(command.sidecar)) as temporary, temporary.open("wb") as stream:
+        yield stream
+
+
+def _residual(summary: Done, *, context: bool) -> Iterator[str]:
     """Yield a line per passage with possible residual PII; `context` adds excerpts."""
     for residue in summary.left:
         name = f", {residue.field}" if residue.field else ""
@@ -127,7 +387,7 @@ def _residual(summary: "Done", *, context: bool) -> Iterator[str]:
         yield f"and {unlisted:,} places more"
 
 
-def _sentence(summary: "Done") -> str:
+def _sentence(summary: Done) -> str:
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(summary.spans.items()))
     clauses = [f"{summary.texts:,} texts, {summary.changed:,} of them changed", f"spans: {kinds or 'none'}"]
     clauses += [f"{summary.numbers:,} numbers in their place stay as they are"] if summary.numbers else []

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from curate.commands.check.circular import Circularity, CircularityOptions, check
+from curate.commands.check.circular import Circularity, check
 from curate.commands.check.circularity import LEAST
 from curate.runs.command import Names, option
 from curate.runs.options import OnRun
@@ -29,7 +29,7 @@ class CheckCircularCommand(OnRun):
 
     def result(self) -> Result[Circularity]:
         """Return the effect of every judge."""
-        figures = check(self.open_run(), CircularityOptions(self.fourth, self.other))
+        figures = check(self.open_run(), self.fourth, self.other)
         queries = min((judge.queries for judge in figures.judges), default=None)
         warnings = [*figures.warnings, *caveats(figures.heuristic, queries)]
         return Result(figures, _text(figures, warnings), warnings)

@@ -5,7 +5,7 @@ read them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import polars as pl
 
@@ -29,21 +29,6 @@ from curate.system.run_lock import enough_space, locked
 from curate.view.record_words import RecordWords
 
 
-@dataclass(frozen=True)
-class CircularityOptions:
-    """Judges from outside the panel that serve as replacement and controls."""
-
-    fourth: str | None = None
-    """Judge that replaces each judge of the panel in turn; None to leave that judge out."""
-    others: Sequence[str] = ()
-    """Judges for the control rankings, whose mean change is subtracted; empty for the other judges of the panel."""
-
-    @property
-    def named(self) -> list[str]:
-        """Return the names of all these judges, without repetition."""
-        return list(dict.fromkeys([*([self.fourth] if self.fourth else []), *self.others]))
-
-
 class Circularity(Record):
     """What each judge of a run gains by judging itself, from its own grades as a ranking."""
 
@@ -62,28 +47,29 @@ class Circularity(Record):
     warnings: tuple[str, ...] = figure("what to keep in mind", default=())
 
 
-def check(run: Run, asked: CircularityOptions | None = None) -> Circularity:
+def check(run: Run, fourth: str | None = None, others: Sequence[str] = ()) -> Circularity:
     """Return the self-preference of every judge of a run's panel, and write it to `checks/circular.json`.
 
-    After a cascade only the sampled pairs count, which every judge graded; with `fourth`, only pairs that it graded.
+    `fourth` replaces each judge of the panel in turn, which is left out without it. `others` are the judges of the
+    control rankings, by default the others of the panel. After a cascade only the sampled pairs count, which every
+    judge graded; with `fourth`, only pairs that it graded.
     """
-    options = asked or CircularityOptions()
     with locked(run.folder), enough_space(run.folder):
         context, config = run.beside("consensus"), run.pipeline.sections["judge"]
         assert isinstance(config, JudgeConfig)
         identities = read_json(context.folder("judge") / "panel.json")
         panel = sorted(identities)
-        _refuse(options, panel)
-        ratings, pairs = _ratings(config, context, options)
-        rows = self_favour(ratings, panel, context.policy, context.scale, context.seed, options.fourth)
+        _refuse(panel, fourth, others)
+        ratings, pairs = _ratings(config, context, fourth, others)
+        rows = self_favour(ratings, panel, context.policy, context.scale, context.seed, fourth)
         family_by_judge = families(identities, context.definitions.get("judges", {}))
         graded = ratings.drop_nulls("grade").group_by("judge").len().sort("judge")
         figures = Circularity(
             made_from=facts.circularity_made_from(context.folder("judge"), context.policy),
             policy=voting.name_of(context.policy),
             heuristic=heuristic(context),
-            fourth=options.fourth,
-            others=tuple(options.others),
+            fourth=fourth,
+            others=tuple(others),
             pairs=ratings.select(PAIR).n_unique(),
             pool=pairs,
             graded=dict(graded.iter_rows()),
@@ -95,32 +81,36 @@ def check(run: Run, asked: CircularityOptions | None = None) -> Circularity:
     return figures
 
 
-def _refuse(options: CircularityOptions, panel: Sequence[str]) -> None:
+def _refuse(panel: Sequence[str], fourth: str | None, others: Sequence[str]) -> None:
     """Raise ConfigError for a judge in two roles (panel, `fourth`, `others`), or one judge without a replacement."""
-    in_two_roles = [
-        name for name in options.named if name in panel or (name == options.fourth and name in options.others)
-    ]
+    in_two_roles = [name for name in _named(fourth, others) if name in panel or (name == fourth and name in others)]
     if in_two_roles:
         raise ConfigError(
             f"check circular: found {', '.join(in_two_roles)} in two parts, expected judges outside of the panel "
             f"({', '.join(panel)}), each in one; name others with --fourth and --other"
         )
-    if len(panel) < 2 and not options.fourth:
+    if len(panel) < 2 and not fourth:
         raise ConfigError(
             f"check circular: found a panel of one judge ({', '.join(panel)}), from which nobody can be left out; "
             "name a judge with grades for this pool that takes its place: --fourth NAME"
         )
 
 
-def _ratings(config: JudgeConfig, context: Context, options: CircularityOptions) -> tuple[pl.DataFrame, int]:
+def _named(fourth: str | None, others: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*([fourth] if fourth else []), *others]))
+
+
+def _ratings(
+    config: JudgeConfig, context: Context, fourth: str | None, others: Sequence[str]
+) -> tuple[pl.DataFrame, int]:
     """Return the grades of the panel, `fourth` and `others` on the pairs that count, and the pool's number of pairs."""
     pool = context.read("pool", "pool").select(PAIR)
     panel_ratings = context.read("judge", "ratings").select(*PAIR, "judge", "grade", "status")
-    ratings = pl.concat([panel_ratings, *_recorded(config, context, options.named)])
+    ratings = pl.concat([panel_ratings, *_recorded(config, context, _named(fourth, others))])
     if config.cascade is not None:
         ratings = ratings.join(cascade.sample(pool, config.cascade_sample, SAMPLED, context.seed), on=PAIR, how="semi")
-    if options.fourth:
-        graded = ratings.filter(pl.col("judge") == options.fourth).drop_nulls("grade")
+    if fourth:
+        graded = ratings.filter(pl.col("judge") == fourth).drop_nulls("grade")
         ratings = ratings.join(graded, on=PAIR, how="semi")
     return ratings, len(pool)
 

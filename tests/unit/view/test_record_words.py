@@ -62,7 +62,10 @@ def test_an_empty_cell_is_what_the_table_takes_for_it(words: type[RecordWords], 
 
 
 class Anything(int):
-    """A figure that is a record with every figure, too."""
+    """A figure that is a number, a text, and a record with every figure, too."""
+
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if spec.endswith(("d", "f", "g", "%", ",")) else format(str(int(self)), spec)
 
     def displays(self) -> "Everything":
         return Everything()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,12 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curate.commands.anonymise.file import anonymise
+from curate.commands.anonymise.command import AnonymiseCommand, anonymise
 from curate.commands.anonymise.raw_lines import HEAD
-from curate.commands.anonymise.settings import Fields, MaskRequest, masking
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.pii import RECOGNISERS
-from curate.pii.settings import Masking, listing
+from curate.pii.settings import listing
 from tests.support import machine
 from tests.support.runs import curate
 
@@ -30,14 +30,14 @@ PHONE, OTHER = "13912345678", "13812345678"
 PHONES = ["--recognisers", "mobile"]
 """All recognisers are another test's: here they only take their time."""
 MASK = "[电话]"
-SOME = Masking(placeholders="zh", recognisers=["mobile", "email"])
 
 
-def masked(folder: Path, content: bytes, ending: str, **order: object) -> bytes:
+def masked(folder: Path, content: bytes, ending: str, **options: Any) -> bytes:
     """Return what becomes of a file."""
     (folder / f"in{ending}").write_bytes(content)
-    given: dict[str, object] = {"masking": SOME, "allow_residual": True, **order}
-    anonymise(MaskRequest(str(folder / f"in{ending}"), str(folder / f"out{ending}"), force=True, **given), b"")  # type: ignore[arg-type]
+    paths: dict[str, Any] = {"source": str(folder / f"in{ending}"), "target": str(folder / f"out{ending}")}
+    some = {"placeholders": "zh", "recognisers": ["mobile", "email"], "allow_residual": True, "force": True}
+    anonymise(AnonymiseCommand(**paths | some | options))
     assert sorted(path.name for path in folder.glob(".*")) == []
     return (folder / f"out{ending}").read_bytes()
 
@@ -88,7 +88,7 @@ def test_half_a_surrogate_pair_and_what_an_encoding_lacks_are_escaped(tmp_path: 
     ],
 )
 def test_fields_inside_others(tmp_path: Path, field: str, row: object, new: object) -> None:
-    out = masked(tmp_path, json.dumps(row).encode(), ".jsonl", fields=Fields.of((field,), missing=False))
+    out = masked(tmp_path, json.dumps(row).encode(), ".jsonl", field=(field,))
     assert json.loads(out) == new
 
 
@@ -142,11 +142,11 @@ def test_a_bad_line_is_named_and_nothing_is_written(tmp_path: Path, line: str, s
 
 
 def test_rows_without_a_field_pass_if_they_may_but_not_all_of_them(tmp_path: Path) -> None:
-    fields = Fields.of(("note",), missing=True)
+    fields = {"field": ("note",), "allow_missing": True}
     content = f'{{"a":1}}\n{{"note":"{PHONE}"}}\n'.encode()
-    assert masked(tmp_path, content, ".jsonl", fields=fields) == content.replace(PHONE.encode(), MASK.encode())
+    assert masked(tmp_path, content, ".jsonl", **fields) == content.replace(PHONE.encode(), MASK.encode())
     with pytest.raises(DataError, match="found no note in any row"):
-        masked(tmp_path, b'{"a":1}\n', ".jsonl", fields=fields)
+        masked(tmp_path, b'{"a":1}\n', ".jsonl", **fields)
 
 
 def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
@@ -251,8 +251,8 @@ def test_text_is_masked_line_by_line_and_ends_as_it_did(tmp_path: Path) -> None:
     assert out == content.replace(PHONE, MASK).replace(OTHER, MASK)
     with pytest.raises(DataError, match=r"in.txt:1: found no room in BIG5 .* take --set placeholders=en"):
         masked(tmp_path, f"請打{PHONE}".encode("big5"), ".txt", encoding="big5")
-    english = Masking(placeholders="en")
-    out = masked(tmp_path, f"請打{PHONE}".encode("big5"), ".txt", encoding="big5", masking=english).decode("big5")
+    english: dict[str, Any] = {"placeholders": "en", "recognisers": ()}
+    out = masked(tmp_path, f"請打{PHONE}".encode("big5"), ".txt", encoding="big5", **english).decode("big5")
     assert out == "請打[PHONE]"
 
 
@@ -281,8 +281,8 @@ def test_parquet_keeps_schema_compression_and_row_groups(tmp_path: Path) -> None
     table = parquet()
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     pq.write_table(table, source, compression={"text": "zstd", "id": "gzip", "title": "none"}, row_group_size=2)
-    fields = Fields.of(("text", "title", "tags", "person.note"), missing=False)
-    done = anonymise(MaskRequest(str(source), str(target), fields=fields, spans=True), b"")
+    fields = ("text", "title", "tags", "person.note")
+    done = anonymise(AnonymiseCommand(source=str(source), target=str(target), field=fields, spans=True))
     assert (done.texts, done.changed, dict(done.spans)) == (7, 5, {"phone": 5})
     before, after = pq.ParquetFile(source), pq.ParquetFile(target)
     assert after.schema_arrow.equals(before.schema_arrow, check_metadata=True)
@@ -319,7 +319,7 @@ def test_parquet_keeps_schema_compression_and_row_groups(tmp_path: Path) -> None
 def test_a_parquet_column_that_holds_no_text(tmp_path: Path, fields: tuple[str, ...], said: str) -> None:
     pq.write_table(parquet(), tmp_path / "in.parquet")
     with pytest.raises(DataError, match=said):
-        masked(tmp_path, (tmp_path / "in.parquet").read_bytes(), ".parquet", fields=Fields.of(fields, missing=False))
+        masked(tmp_path, (tmp_path / "in.parquet").read_bytes(), ".parquet", field=fields)
 
 
 def test_a_damaged_parquet_file_and_an_empty_one(tmp_path: Path) -> None:
@@ -417,7 +417,9 @@ def test_modes_lists_and_settings(tmp_path: Path) -> None:
 def test_a_name_that_two_lists_have_is_refused(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("words: {words: {words: [a]}}\n")
     with pytest.raises(ConfigError, match="is the name that --words has"):
-        masking(tmp_path / "own.yaml", tmp_path / "staff.txt")
+        AnonymiseCommand(
+            source="-", target="-", config=tmp_path / "own.yaml", words_file=tmp_path / "staff.txt"
+        ).masking()
 
 
 def many(path: Path, rows: int) -> None:
@@ -501,7 +503,7 @@ def test_every_recogniser_is_listed_with_its_kind(tmp_path: Path) -> None:
 
 def test_the_order_is_checked_before_a_file_is_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such folder"):
-        MaskRequest(__file__, str(tmp_path / "no" / "out.txt"), format="text")
+        AnonymiseCommand(source=__file__, target=str(tmp_path / "no" / "out.txt"), format="text")()
 
 
 # what is left, and rows with spans of their own

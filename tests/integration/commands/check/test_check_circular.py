@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.commands.check.circular import CircularityOptions, check
+from curate.commands.check.circular import check
 from curate.core.errors import ConfigError
 from curate.pipeline import facts
 from curate.pipeline.pipeline import Pipeline
@@ -66,11 +66,11 @@ def effects(found: Any) -> dict[str, float]:
 
 
 def test_real_judges_with_a_fourth_in_their_place_and_left_out(real: Run) -> None:
-    placed: Any = check(real, CircularityOptions(FOURTH, [OTHER])).to_json()
+    placed: Any = check(real, FOURTH, [OTHER]).to_json()
     assert effects(placed) == {"h2oloo-fewself": 0.0143, "willia-umbrela1": 0.1046, "RMITIR-llama70B": 0.0317}
     assert [each["judge"] for each in placed["judges"] if each["warned"]] == ["willia-umbrela1"]
     assert json.loads((real.folder / "checks" / "circular.json").read_text(encoding="utf-8")) == placed
-    left = check(real, CircularityOptions(None, [FOURTH, OTHER])).to_json()
+    left = check(real, None, [FOURTH, OTHER]).to_json()
     assert effects(left) == {"h2oloo-fewself": 0.0, "willia-umbrela1": 0.0464, "RMITIR-llama70B": 0.0}
     assert "--fourth NAME" in str(left["warnings"])
 
@@ -80,7 +80,7 @@ def test_a_fourth_with_few_grades_counts_on_those_alone(real: Run) -> None:
     whole = few.read_text(encoding="utf-8")
     lines(few, whole.splitlines()[:401])
     try:
-        found = check(real, CircularityOptions(FOURTH)).to_json()
+        found = check(real, FOURTH).to_json()
     finally:
         few.write_text(whole, encoding="utf-8")
     assert (found["pairs"], found["pool"]) == (400, 1337)
@@ -88,7 +88,7 @@ def test_a_fourth_with_few_grades_counts_on_those_alone(real: Run) -> None:
 
 
 def test_figures_of_other_grades_or_another_rule_are_not_shown(real: Run) -> None:
-    check(real, CircularityOptions(FOURTH))
+    check(real, FOURTH)
 
     def shown(policy: str) -> bool:
         settings = {**real.pipeline.frozen, "consensus": {"policy": policy}}
@@ -106,11 +106,11 @@ def test_figures_of_other_grades_or_another_rule_are_not_shown(real: Run) -> Non
 
 
 def test_who_has_two_parts_or_no_grade_is_refused(real: Run) -> None:
-    for order in (CircularityOptions("h2oloo-fewself"), CircularityOptions(FOURTH, [FOURTH])):
+    for fourth, others in (("h2oloo-fewself", []), (FOURTH, [FOURTH])):
         with pytest.raises(ConfigError, match="in two parts, expected judges outside of the panel"):
-            check(real, order)
+            check(real, fourth, others)
     with pytest.raises(ConfigError, match="found no grade of 'lexical' for the pairs of this pool"):
-        check(real, CircularityOptions("lexical"))
+        check(real, "lexical")
 
 
 def test_a_user_sees_it_on_card_page_and_manifest(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`curate tokens`: tokenizers of folders and of our encoders on runs, folders, exports and files."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertTokenizer
 
-from curate.commands.tokens.report import TokenRequest, report
+from curate.commands.tokens.command import TokensCommand, report
 from curate.commands.tokens.tokenizers import named
 from curate.core.errors import ConfigError, DataError
 from tests.support import evaluating, machine
@@ -40,8 +41,8 @@ def collection(tmp_path: Path) -> Path:
     return folder
 
 
-def figures_of(order: TokenRequest) -> dict[str, Any]:
-    return report(order).to_json()
+def figures_of(folder: Path, models: Sequence[str], **options: Any) -> dict[str, Any]:
+    return report(TokensCommand(folder=folder, models=models, **options)).to_json()
 
 
 def figures(found: dict[str, Any], part: str = "documents", model: int = 0) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def figures(found: dict[str, Any], part: str = "documents", model: int = 0) -> d
 
 def test_a_folder_of_queries_and_documents(collection: Path, tmp_path: Path) -> None:
     model = saved(tmp_path / "tiny", WORDS, own=4)
-    found = figures_of(TokenRequest(collection, [str(model)], out=tmp_path / "out"))
+    found = figures_of(collection, [str(model)], out=tmp_path / "out")
     assert [(each["part"], each["texts"], each["units"], each["per"]) for each in found["parts"]] == [
         ("queries", 1, 3, "word"),
         ("documents", 60, 240, "word"),
@@ -74,7 +75,7 @@ def test_a_tokenizer_for_each_side_of_a_router(collection: Path, tmp_path: Path)
     structure = {"structure": {"query": ["query_0"], "document": ["document_0"]}}
     (folder / "router_config.json").write_text(json.dumps(structure), encoding="utf-8")
     (folder / "modules.json").write_text(json.dumps([{"idx": 0, "path": ""}]), encoding="utf-8")
-    found = figures_of(TokenRequest(collection, [str(folder)]))
+    found = figures_of(collection, [str(folder)])
     assert (figures(found, "queries")["unknown"], figures(found)["unknown"]) == (0, 1)
 
 
@@ -85,14 +86,14 @@ def test_a_model_that_has_a_list_of_words_alone(collection: Path, tmp_path: Path
     BertTokenizer(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
     (folder / "tokenizer.json").unlink(missing_ok=True)
     (folder / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-    assert figures(figures_of(TokenRequest(collection, [str(folder)])))["fertility"] == 1.25
+    assert figures(figures_of(collection, [str(folder)]))["fertility"] == 1.25
 
 
 def test_a_run_and_an_export(tiny_run: Path, tmp_path: Path) -> None:
     export = evaluating.written(evaluating.benchmark(), tmp_path / "alone" / "mteb")
     model = saved(tmp_path / "tiny", WORDS)
     for place in (tiny_run, export.parent, export):
-        found = figures_of(TokenRequest(place, [str(model)], limit=5))
+        found = figures_of(place, [str(model)], limit=5)
         assert [(each["part"], each["per"]) for each in found["parts"]] == [
             ("queries", "character"),
             ("documents", "character"),
@@ -103,8 +104,8 @@ def test_a_file_and_the_column_of_its_texts(tmp_path: Path) -> None:
     path, model = tmp_path / "notes.csv", saved(tmp_path / "tiny", WORDS)
     path.write_text("nr;befund\n1;gout pain\n2;\n3;pain\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"found the columns nr, befund, expected text or query.*--column"):
-        figures_of(TokenRequest(path, [str(model)]))
-    found = figures_of(TokenRequest(path, [str(model)], "befund"))
+        figures_of(path, [str(model)])
+    found = figures_of(path, [str(model)], column="befund")
     assert (found["parts"][0]["part"], found["parts"][0]["texts"], figures(found, "notes.csv")["fertility"]) == (
         "notes.csv",
         2,
@@ -123,16 +124,16 @@ def test_what_is_wrong_is_said(collection: Path, tmp_path: Path) -> None:
         (str(broken), "tokenizer.json cannot be read"),
     ):
         with pytest.raises(ConfigError, match=said):
-            figures_of(TokenRequest(collection, [name]))
+            figures_of(collection, [name])
     model = str(saved(tmp_path / "tiny", WORDS))
     with pytest.raises(DataError, match=r"expected a run folder, an export, or queries.jsonl"):
-        figures_of(TokenRequest(tmp_path / "empty", [model]))
+        figures_of(tmp_path / "empty", [model])
     with pytest.raises(DataError, match="no such file or folder"):
-        figures_of(TokenRequest(tmp_path / "gone", [model]))
+        figures_of(tmp_path / "gone", [model])
     with pytest.raises(ConfigError, match="found no model"):
-        figures_of(TokenRequest(collection, []))
+        figures_of(collection, [])
     with pytest.raises(ConfigError, match="--column befund: found the folder"):
-        figures_of(TokenRequest(collection, [model], "befund"))
+        figures_of(collection, [model], column="befund")
 
 
 def test_the_command_answers_as_its_schema_says(collection: Path, tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_our_encoders_have_tokenizers() -> None:
 
 
 def test_the_fertility_of_minilm_on_real_articles(shared_data: Path) -> None:
-    found = figures_of(TokenRequest(shared_data / "medquad_legacy_en" / "corpus.jsonl", [minilm()], "text"))
+    found = figures_of(shared_data / "medquad_legacy_en" / "corpus.jsonl", [minilm()], column="text")
     values = figures(found, "corpus.jsonl")
     assert round(values["fertility"], 3) == 1.140, "measured elsewhere before"
     assert round(values["ceiling"], 3) == 0.123

@@ -1,4 +1,4 @@
-"""Comparison of tokenizers on a collection of texts: figures with intervals, and their tables."""
+"""`curate tokens`: tokens per word, unknown words and truncation of a collection, by model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,19 +14,21 @@ from curate.core import records
 from curate.core.errors import ConfigError, DataError
 from curate.core.figures import Figure, Record, figure
 from curate.core.progress import StepLabel, waiting
-from curate.core.protocols import Progress, quiet
 from curate.pipeline.folder import is_run, table_path
+from curate.runs.command import Command, Names, argument, option, setting
 from curate.runs.outputs import free_place
 from curate.stats.bootstrap import FEW
 from curate.stats.tally import Floats
 from curate.system.files import write_json, write_text
-from curate.tables.readers import Problem, Table
+from curate.tables.readers import Problem, Table, items
 from curate.tables.readers import folder as layout
 from curate.tables.readers.file import File, format_of
-from curate.tables.readers.items import LINE, NAMES, Names, item, wanted
+from curate.tables.readers.items import LINE, NAMES, item, wanted
 from curate.tables.readers.text_rows import shown_names
+from curate.view.answers import Result
 from curate.view.page_tables import table
 from curate.view.record_words import DASH, RecordWords
+from curate.view.text import as_table
 
 Cells = dict[str, str]
 
@@ -81,6 +83,53 @@ class TokensFigures(Record, schema_name="found"):
     folder: str | None = figure("where the page and the figures lie")
 
 
+SHOWN = 5
+"""Number of terms per model in the terminal."""
+
+
+class TokensCommand(Command):
+    """Compare tokenizers.
+
+    Tokens per word, split words, unknown ones, texts that would be cut.
+    """
+
+    words = "tokens"
+    examples = ("tokens runs/demo --models e5,minilm", "tokens texts.csv minilm --out tokens")
+
+    folder: Path = argument("A run folder, an export, a folder of queries and corpus, or a file.")
+    others: Names = argument("More models, as after --models.", (), metavar="[MODEL]...")
+    models: Names = option(
+        "minilm, use, e5, a folder, or a model of the hub; separated by commas.",
+        (),
+        flag="--models,-m",
+        metavar="NAMES",
+    )
+    out: Path | None = option("Folder for tokens.json and README.md.", None, metavar="FOLDER")
+    column: str | None = setting("Column of a file's texts; default: text or query.", None)
+    terms: int = setting("Split terms listed per model.", 20, ge=0)
+    limit: int | None = setting("Read the first texts alone, of queries and documents.", None, ge=1, le=2**63 - 1)
+    seed: int = setting("Seed of the resamples.", 0, ge=0)
+
+    def result(self) -> Result[TokensFigures]:
+        """Return the figures of every collection of texts and model."""
+        figures = report(self)
+        return Result(figures, _text(figures), figures.notes)
+
+
+def _text(figures: TokensFigures) -> Iterator[str]:
+    say = RecordWords("tokens/tokens")
+    for collection in figures.parts:
+        yield head(collection, say)
+        yield as_table(overview(collection, say))
+        for heading, rows in terms(collection, say, SHOWN):
+            yield heading
+            yield as_table(rows)
+        yield ""
+    yield from figures.notes
+    if figures.folder:
+        yield say("folder", figures)
+
+
 def head(collection: TextsTokens, say: RecordWords) -> str:
     """Return a sentence with the numbers of texts and units (words or Chinese characters)."""
     return say("head", collection) + (say("characters", collection) if collection.characters else "")
@@ -129,7 +178,7 @@ class TextPart:
     name: str
     role: str
     files: Sequence[File]
-    names: Names = field(repr=False)
+    names: items.Names = field(repr=False)
 
     def texts(self) -> Iterator[str]:
         """Yield every text with its title, as for an encoder; DataError at the first row that cannot be read."""
@@ -191,7 +240,7 @@ def _file_texts(path: Path, column: str | None) -> TextPart:
             f"{path}: found the columns {shown_names(head)}, expected {' or '.join(texts)}; name the one that holds "
             "the texts with --column"
         )
-    titles: Names = {} if column else {"title": NAMES["corpus"]["title"]}
+    titles: items.Names = {} if column else {"title": NAMES["corpus"]["title"]}
     return TextPart(path.name, "document", [file], {"id": (LINE,), **titles, "text": texts})
 
 
@@ -208,22 +257,6 @@ def _plural(table: Table) -> str:
 BATCH = 500
 
 
-@dataclass(frozen=True)
-class TokenRequest:
-    """Inputs of a report."""
-
-    place: Path
-    models: Sequence[str]
-    column: str | None = None
-    """Column of the texts, if `place` is a file; None to detect it."""
-    terms: int = 20
-    """Number of split terms listed per tokenizer."""
-    limit: int | None = None
-    """Number of texts read of queries and of documents, the first ones; None for all."""
-    out: Path | None = None
-    seed: int = 0
-
-
 @dataclass
 class _Count:
     """Counts of one tokenizer on the texts of one role."""
@@ -234,41 +267,39 @@ class _Count:
     terms: Terms
 
 
-def report(order: TokenRequest, progress: Progress = quiet) -> TokensFigures:
+def report(command: TokensCommand) -> TokensFigures:
     """Return all figures; if `out` is given, also write them to tokens.json and README.md in this folder."""
-    if order.out is not None:
-        free_place(order.out, ["tokens.json"])
-    names = list(dict.fromkeys(order.models))
+    if command.out is not None:
+        free_place(command.out, ["tokens.json"])
+    names = list(dict.fromkeys([*command.models, *command.others]))
     if not names:
         raise ConfigError("tokens: found no model; name some with --models, such as --models use,e5")
-    with waiting(progress, StepLabel("loading tokenizers")):
+    with waiting(command.progress, StepLabel("loading tokenizers")):
         models = {name: named(name) for name in names}
-    collections = tuple(
-        _collection_figures(texts, models, order, progress) for texts in parts(order.place, order.column)
-    )
+    collections = tuple(_collection_figures(texts, models, command) for texts in parts(command.folder, command.column))
     figures = TokensFigures(
-        place=str(order.place),
+        place=str(command.folder),
         lengths=LENGTHS,
         parts=collections,
-        notes=tuple(note for collection in collections for note in _notes(collection, order)),
-        folder=None if order.out is None else str(order.out),
+        notes=tuple(note for collection in collections for note in _notes(collection, command)),
+        folder=None if command.out is None else str(command.out),
     )
-    if order.out is not None:
-        order.out.mkdir(parents=True, exist_ok=True)
+    if command.out is not None:
+        command.out.mkdir(parents=True, exist_ok=True)
         write_json(
-            order.out / "tokens.json", {name: cell for name, cell in figures.to_json().items() if name != "folder"}
+            command.out / "tokens.json", {name: cell for name, cell in figures.to_json().items() if name != "folder"}
         )
-        write_text(order.out / "README.md", readme(figures))
+        write_text(command.out / "README.md", readme(figures))
     return figures
 
 
 def _collection_figures(
-    collection: TextPart, models: dict[str, dict[str, ModelTokenizer]], order: TokenRequest, progress: Progress
+    collection: TextPart, models: dict[str, dict[str, ModelTokenizer]], command: TokensCommand
 ) -> TextsTokens:
     counts = [_Count(name, sides[collection.role], [], Terms()) for name, sides in models.items()]
     units = characters = n_texts = 0
     label = StepLabel(f"cutting {collection.name}", "texts")
-    remaining = islice((text for text in collection.texts() if text.strip()), order.limit)
+    remaining = islice((text for text in collection.texts() if text.strip()), command.limit)
     while texts := list(islice(remaining, BATCH)):
         spans = [tokenizers.spans(text) for text in texts]
         units, characters = units + sum(map(len, spans)), characters + sum(span.characters for span in spans)
@@ -279,19 +310,19 @@ def _collection_figures(
                 if pieces.per_unit is not None:
                     count.terms.add(text, units_of_text, pieces.per_unit)
         n_texts += len(texts)
-        progress(label, n_texts, n_texts)
+        command.progress(label, n_texts, n_texts)
     if not n_texts:
         raise DataError(f"{collection.files[0].place}: found no text, expected one at least; check the file")
     sums: list[Floats] = [np.array(count.rows) for count in counts]
-    with waiting(progress, StepLabel(f"resampling {collection.name}")):
-        figures = tokenizers.figures(sums, order.seed)
+    with waiting(command.progress, StepLabel(f"resampling {collection.name}")):
+        figures = tokenizers.figures(sums, command.seed)
     return TextsTokens(
         part=collection.name,
         texts=n_texts,
         units=units,
         characters=characters,
         per="character" if 2 * characters > units else "word",
-        models=tuple(_model_tokens(count, row, order.terms) for count, row in zip(counts, figures, strict=True)),
+        models=tuple(_model_tokens(count, row, command.terms) for count, row in zip(counts, figures, strict=True)),
     )
 
 
@@ -310,11 +341,11 @@ def _model_tokens(count: _Count, figures: dict[str, Figure], terms: int) -> Mode
     )
 
 
-def _notes(collection: TextsTokens, order: TokenRequest) -> Iterator[str]:
+def _notes(collection: TextsTokens, command: TokensCommand) -> Iterator[str]:
     if collection.texts < FEW:
         yield f"{collection.part}: {collection.texts} texts, under {FEW}: these intervals are too narrow"
-    if collection.texts == order.limit:
-        yield f"{collection.part}: the first {order.limit:,} texts alone (limit)"
+    if collection.texts == command.limit:
+        yield f"{collection.part}: the first {command.limit:,} texts alone (limit)"
     for model in collection.models:
         if model.how == "not told":
             yield f"{collection.part}: {model.model} tells how many tokens a text has, and not where they begin"
