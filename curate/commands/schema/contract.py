@@ -20,27 +20,29 @@ from typing import Any
 
 from curate.core import figures, safe_yaml
 from curate.core.errors import NotFound, suggestion
-from curate.runs.command import Command
+from curate.core.figures import Record, Schema
 from curate.runs.index import command_class, load
 from curate.system.resources import data_file
-from curate.view.answers import listed
+from curate.view.answers import Envelope, Versions, listed
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ENVELOPE = "envelope"
-SHARED = "shared"
+PROGRAM: dict[str, type[Record]] = {ENVELOPE: Envelope, "version": Versions}
+"""Answers of the program itself."""
+SHARED = data_file("view/schemas") / "shared.yaml"
 _PLAIN = {name: {"type": name} for name in ("string", "integer", "number", "boolean", "null", "object")}
-
-Schema = dict[str, Any]
 
 
 def names() -> list[str]:
     """Return every command whose output has a schema, and `envelope`, the object that contains all outputs; sorted."""
-    return sorted(_files().keys() - {SHARED} | _answers().keys())
+    return sorted({*_files(), *_answers(), *PROGRAM})
 
 
 def about(name: str) -> str:
     """Return a sentence on the data of a command's output."""
-    return str(_answers()[name]["answer"] if name in _answers() else _file(name)["about"])
+    if name in PROGRAM:
+        return figures.described(PROGRAM[name])
+    return str(_answers()[name]["answer"] if name in _answers() else _file(_files()[name])["about"])
 
 
 def schema(name: str) -> Schema:
@@ -49,28 +51,23 @@ def schema(name: str) -> Schema:
     if name not in commands:
         raise NotFound(f"no schema of {name!r}: {suggestion(name, commands)}")
     head = {"$schema": DIALECT, "title": f"curate {name}", "description": about(name)}
-    if name in _answers():
-        return {**head, **_of_records(command_class(_answers()[name]["class"]))}
-    file = _file(name)
+    if name in _files():
+        return {**head, **_declared(_file(_files()[name]))}
+    answer = PROGRAM[name] if name in PROGRAM else command_class(_answers()[name]["class"]).answer()
+    document = figures.schema(answer)
+    definitions = document.pop("$defs")
+    if name == ENVELOPE:
+        definitions["error"]["properties"]["code"]["enum"] = list(listed())
+    return {**head, **document, **({"$defs": definitions} if definitions else {})}
+
+
+def _declared(file: Mapping[str, Any]) -> Schema:
     definitions = {
         type_name: _type(fields) for type_name, fields in {**_file(SHARED)["types"], **file.get("types", {})}.items()
     }
     root = typed(file["data"])
-    if name == ENVELOPE:
-        definitions["error"]["properties"]["code"]["enum"] = list(listed())
-    document, needed = {**head, **root}, _needed(root, definitions)
-    return (
-        {**document, "$defs": {type_name: definitions[type_name] for type_name in definitions if type_name in needed}}
-        if needed
-        else document
-    )
-
-
-def _of_records(command: type[Command]) -> Schema:
-    schema = figures.schema(command.answer())
-    if not schema["$defs"]:
-        del schema["$defs"]
-    return schema
+    needed = _needed(root, definitions)
+    return {**root, "$defs": {type_name: definitions[type_name] for type_name in definitions if type_name in needed}}
 
 
 def typed(text: str) -> Schema:
@@ -138,16 +135,15 @@ def _answers() -> dict[str, dict[str, Any]]:
     return {entry["words"]: entry for entry in load() if entry["answer"]}
 
 
-def _file(name: str) -> dict[str, Any]:
-    content: dict[str, Any] = safe_yaml.parse(safe_yaml.read(_files()[name]))
+def _file(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = safe_yaml.parse(safe_yaml.read(path))
     return content
 
 
 def _files() -> dict[str, Path]:
     """Return command -> its file: `schema.yaml` in its folder, or `WORD.schema.yaml` for a subcommand."""
-    paths = {path.stem: path for path in data_file("view/schemas").glob("*.yaml")}
+    paths = {}
     for path in data_file("commands").glob("*/*schema.yaml"):
         folder, word = path.parent.name.replace("_", "-"), path.name.removesuffix("schema.yaml").removesuffix(".")
-        name = f"{folder} {word}".strip()
-        paths[name] = path
+        paths[f"{folder} {word}".strip()] = path
     return paths

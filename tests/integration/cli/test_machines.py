@@ -124,7 +124,7 @@ def test_the_version(tmp_path: Path) -> None:
 
 def test_every_error_has_a_code_of_its_own() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, CurateError)]
-    codes = {each: str(answers.failure(each("what"))["code"]) for each in kinds}
+    codes = {each: str(answers.failure(each("what")).code) for each in kinds}
     assert len(set(codes.values())) == len(kinds)
     special = {"STOPPED": 130, "UNCHECKED": 3, "INCOMPLETE": 3}
     for kind, code in codes.items():
@@ -140,8 +140,8 @@ def test_an_error_of_a_plugin_has_the_code_of_what_it_is() -> None:
         """A library's own, which has the name of one of ours."""
 
     DataError.__module__ = "sqlalchemy.exc"
-    assert answers.failure(Odd("no"))["code"] == "DATA"
-    assert answers.failure(DataError("no"))["code"] == "INTERNAL"
+    assert answers.failure(Odd("no")).code == "DATA"
+    assert answers.failure(DataError("no")).code == "INTERNAL"
 
 
 def test_the_page_lists_every_code() -> None:
