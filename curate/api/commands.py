@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from curate.commands.check.check_leaks import CheckLeaksCommand
     from curate.commands.check.check_mask import CheckMaskCommand
     from curate.commands.check.check_pool import CheckPoolCommand
-    from curate.commands.check.command import CheckJudgeCommand
+    from curate.commands.check.judge import CheckJudgeCommand
     from curate.commands.consensus import ConsensusCommand
     from curate.commands.diff import DiffCommand
     from curate.commands.diversify.command import DiversifyCommand

@@ -27,6 +27,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.figures import figure
 from curate.panel.audit_design import LABELLED, UNLABELLED
 from curate.review.agreement import checked
 from curate.review.desk import Desk
@@ -34,11 +35,10 @@ from curate.stats.sample_estimates import LEVEL, Bounded, Estimate, StratumCount
 from curate.stats.tally import Floats
 
 
-@dataclass(frozen=True)
 class Mean(Bounded):
     """A corrected mean per query with its interval."""
 
-    queries: int
+    queries: int = figure("queries of the mean")
 
 
 @dataclass(frozen=True)

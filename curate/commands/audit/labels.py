@@ -117,6 +117,7 @@ def mean(values: Floats, seed: int) -> tuple[float, float | None, float | None]:
     """Return the mean of a value per query and its 95 % bootstrap interval over queries (None for a single query)."""
     estimate = ratios.mean(values, np.arange(len(values)), seed)
     assert estimate is not None  # there is a query
+    assert estimate.value is not None
     return estimate.value, estimate.low, estimate.high
 
 
