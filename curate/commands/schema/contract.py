@@ -7,13 +7,13 @@ as in
     types:
       row: {stage: string; name of the stage, cost: number?; None where unknown, paid?: "number{}; currency -> amount"}
 
-A type is string, integer, number, boolean, object, any, a name of `types` or of `shared.yaml`, or a constant in quotes.
+A type is string, integer, number, boolean, object, any, a name of `types`, or a constant in quotes.
 After a type, `[]` means a list, `{}` a mapping from strings, and `?` allows null; ` | ` separates alternatives. A field
 whose name ends in `?` is optional.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from curate.view.answers import listed
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ENVELOPE = "envelope"
-SHARED = "shared"
 _PLAIN = {name: {"type": name} for name in ("string", "integer", "number", "boolean", "null", "object")}
 
 Schema = dict[str, Any]
@@ -35,7 +34,7 @@ Schema = dict[str, Any]
 
 def names() -> list[str]:
     """Return every command whose output has a schema, and `envelope`, the object that contains all outputs; sorted."""
-    return sorted(_files().keys() - {SHARED} | _answers().keys())
+    return sorted(_files().keys() | _answers().keys())
 
 
 def about(name: str) -> str:
@@ -52,18 +51,10 @@ def schema(name: str) -> Schema:
     if name in _answers():
         return {**head, **_of_records(command_class(_answers()[name]["class"]))}
     file = _file(name)
-    definitions = {
-        type_name: _type(fields) for type_name, fields in {**_file(SHARED)["types"], **file.get("types", {})}.items()
-    }
-    root = typed(file["data"])
+    definitions = {type_name: _type(fields) for type_name, fields in file.get("types", {}).items()}
     if name == ENVELOPE:
         definitions["error"]["properties"]["code"]["enum"] = list(listed())
-    document, needed = {**head, **root}, _needed(root, definitions)
-    return (
-        {**document, "$defs": {type_name: definitions[type_name] for type_name in definitions if type_name in needed}}
-        if needed
-        else document
-    )
+    return {**head, **typed(file["data"]), **({"$defs": definitions} if definitions else {})}
 
 
 def _of_records(command: type[Command]) -> Schema:
@@ -108,28 +99,6 @@ def _type(fields: str | Mapping[str, str]) -> Schema:
         "properties": {name.removesuffix("?"): typed(text) for name, text in fields.items()},
         "required": [name for name in fields if not name.endswith("?")],
     }
-
-
-def _needed(root: Schema, definitions: Mapping[str, Schema]) -> set[str]:
-    """Return the names of all types that a schema refers to, directly or through other types."""
-    needed, pending = set[str](), list(_references(root))
-    while pending:
-        name = pending.pop()
-        if name not in needed:
-            needed.add(name)
-            pending += _references(definitions[name])
-    return needed
-
-
-def _references(node: object) -> Iterator[str]:
-    if isinstance(node, Mapping):
-        if isinstance(reference := node.get("$ref"), str):
-            yield reference.rpartition("/")[2]
-        for child in node.values():
-            yield from _references(child)
-    elif isinstance(node, list):
-        for child in node:
-            yield from _references(child)
 
 
 @cache
