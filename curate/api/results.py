@@ -1,7 +1,7 @@
 """Audits of original labels and evaluations of models, from Python, and their results."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from curate.api.cost_plan import consenting
 from curate.api.run_view import PathLike, RunView
 from curate.api.running import Tell
 from curate.commands.audit.command import AuditCommand
+from curate.commands.audit.stage import AuditFigures
 from curate.commands.evaluate.command import EvaluateCommand
 from curate.commands.evaluate.figures import EvaluationFigures
 from curate.core.protocols import PaidProgress, quiet
@@ -26,7 +27,7 @@ class AuditResult:
 
     run: RunView
     """The run of the audit; its tables include `compared`, `audited` and `verdicts`."""
-    figures: Mapping[str, Any]
+    figures: AuditFigures
     """All figures, as `curate audit --json` prints them."""
 
     @property
@@ -35,9 +36,9 @@ class AuditResult:
         from curate.core.records import AUDITED
 
         rows = [
-            (name, *(counts[key] for key in ("mean", "low", "high")), counts["spread"]["median"])
+            (name, counts.mean, counts.low, counts.high, counts.spread.median)
             for name in AUDITED
-            for counts in [self.figures["measures"][name]]
+            for counts in [self.figures.measures[name]]
         ]
         return pl.DataFrame(rows, schema=["measure", "mean", "low", "high", "median"], orient="row", strict=False)
 
@@ -46,11 +47,11 @@ class AuditResult:
 
     def _sentence(self) -> str:
         figures = self.figures
-        return f"{figures['queries']:,} queries, {figures['pairs']:,} pairs judged by {', '.join(figures['panel'])}"
+        return f"{figures.queries:,} queries, {figures.pairs:,} pairs judged by {', '.join(figures.panel)}"
 
     def _repr_html_(self) -> str:
         warned = ["The judges are heuristics: these means are no evidence about the labels."]
-        notes = [*(warned if self.figures["heuristic"] else ()), str(self.run.report_path)]
+        notes = [*(warned if self.figures.heuristic else ()), str(self.run.report_path)]
         return html.block(f"Audit: {self._sentence()}", html.table(self.frame.to_dicts()), html.lines(notes))
 
 

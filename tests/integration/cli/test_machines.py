@@ -87,18 +87,6 @@ def _references(value: Any) -> Iterator[str]:
         yield name
 
 
-def test_the_short_notation() -> None:
-    assert contract.typed("string") == {"type": "string"}
-    assert contract.typed("number?; a price") == {"type": ["number", "null"], "description": "a price"}
-    assert contract.typed("row[]?") == {
-        "anyOf": [{"type": "array", "items": {"$ref": "#/$defs/row"}}, {"type": "null"}]
-    }
-    assert contract.typed("integer{}") == {"type": "object", "additionalProperties": {"type": "integer"}}
-    assert contract.typed("'done' | 'to be done'") == {"enum": ["done", "to be done"]}
-    assert contract.typed("a | b[]")["anyOf"][1]["items"] == {"$ref": "#/$defs/b"}
-    assert contract.typed("any") == {}
-
-
 def test_a_schema_is_printed(tmp_path: Path) -> None:
     assert json.loads(ran(tmp_path, "schema", "check", "pool").stdout) == contract.schema("check pool")
     assert machine.data(ran(tmp_path, "schema", "status", "--json").stdout) == contract.schema("status")
