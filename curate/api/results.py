@@ -106,7 +106,7 @@ def audit(
     queries: int | None = None,
     relevant_from: int | None = None,
     language: str | None = None,
-    run_files: Sequence[PathLike] = (),
+    score: Sequence[PathLike] = (),
     pipeline: PathLike | None = None,
     run: PathLike | None = None,
     settings: Settings | None = None,
@@ -122,8 +122,8 @@ def audit(
     `source` is a folder in BEIR or MTEB layout, or a task of mteb; without one, the stages of the audit in `run` that
     are out of date run again. `models` is the panel. `depth` is the number of documents that each of the `retrievers`
     returns per query, `queries` the size of a random sample of queries, `relevant_from` the lowest relevant score of
-    the original labels. `run_files` are systems to score by original and new labels. All other arguments are as for
-    `run`: without `max_cost` or `yes` no language model is called, and ConsentNeeded has the cost estimate.
+    the original labels. `score` are rankings of systems, scored by original and new labels. All other arguments are as
+    for `run`: without `max_cost` or `yes` no language model is called, and ConsentNeeded has the cost estimate.
     """
     command = AuditCommand(
         source=None if source is None else os.fspath(source),
@@ -133,7 +133,7 @@ def audit(
         queries=queries,
         relevant_from=relevant_from,
         language=language,
-        score=tuple(map(Path, run_files)),
+        score=tuple(map(Path, score)),
         pipeline=None if pipeline is None else os.fspath(pipeline),
         run=None if run is None else Path(run),
         settings=assignments(settings),
