@@ -29,6 +29,10 @@ class Answering(Protocol[Data_co]):
         ...
 
 
+_OTHER_NAMES = {"anonymise": "anonymise_file"}
+"""Command -> its function, where the function of the command's name takes texts."""
+
+
 def python_name(words: str) -> str:
     """Return the name in Python of a command: `check_pool` for `check pool`."""
     return re.sub("[ -]", "_", words)
@@ -52,12 +56,12 @@ def function(command: Callable[Options, Answering[Data_co]]) -> Callable[Options
 
 if TYPE_CHECKING:
     from curate.commands.analyze import AnalyzeCommand
-    from curate.commands.anonymise.command import RecognisersCommand
+    from curate.commands.anonymise.command import AnonymiseCommand, RecognisersCommand
     from curate.commands.check.check_circular import CheckCircularCommand
     from curate.commands.check.check_leaks import CheckLeaksCommand
     from curate.commands.check.check_mask import CheckMaskCommand
     from curate.commands.check.check_pool import CheckPoolCommand
-    from curate.commands.check.command import CheckJudgeCommand
+    from curate.commands.check.judge import CheckJudgeCommand
     from curate.commands.consensus import ConsensusCommand
     from curate.commands.diff import DiffCommand
     from curate.commands.diversify.command import DiversifyCommand
@@ -99,6 +103,7 @@ if TYPE_CHECKING:
     from curate.commands.verify import VerifyCommand
 
     analyze = function(AnalyzeCommand)
+    anonymise_file = function(AnonymiseCommand)
     check_circular = function(CheckCircularCommand)
     check_judge = function(CheckJudgeCommand)
     check_leaks = function(CheckLeaksCommand)
@@ -151,7 +156,7 @@ else:
 
     def __getattr__(name: str) -> Any:  # noqa: ANN401
         """Return the function of a command; the module of the command is imported now."""
-        homes = {python_name(entry["words"]): entry["class"] for entry in load()}
+        homes = {_OTHER_NAMES.get(entry["words"]) or python_name(entry["words"]): entry["class"] for entry in load()}
         if name not in homes:
             raise AttributeError(f"module 'curate' has no command {name!r}")
         globals()[name] = function(command_class(homes[name]))

@@ -1,7 +1,7 @@
 """Audits of original labels and evaluations of models, from Python, and their results."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from curate.api.cost_plan import consenting
 from curate.api.run_view import PathLike, RunView
 from curate.api.running import Tell
 from curate.commands.audit.command import AuditCommand
+from curate.commands.audit.stage import AuditFigures
 from curate.commands.evaluate.command import EvaluateCommand
 from curate.commands.evaluate.figures import EvaluationFigures
 from curate.core.protocols import PaidProgress, quiet
@@ -26,7 +27,7 @@ class AuditResult:
 
     run: RunView
     """The run of the audit; its tables include `compared`, `audited` and `verdicts`."""
-    figures: Mapping[str, Any]
+    figures: AuditFigures
     """All figures, as `curate audit --json` prints them."""
 
     @property
@@ -35,9 +36,9 @@ class AuditResult:
         from curate.core.records import AUDITED
 
         rows = [
-            (name, *(counts[key] for key in ("mean", "low", "high")), counts["spread"]["median"])
+            (name, counts.mean, counts.low, counts.high, counts.spread.median)
             for name in AUDITED
-            for counts in [self.figures["measures"][name]]
+            for counts in [self.figures.measures[name]]
         ]
         return pl.DataFrame(rows, schema=["measure", "mean", "low", "high", "median"], orient="row", strict=False)
 
@@ -46,11 +47,11 @@ class AuditResult:
 
     def _sentence(self) -> str:
         figures = self.figures
-        return f"{figures['queries']:,} queries, {figures['pairs']:,} pairs judged by {', '.join(figures['panel'])}"
+        return f"{figures.queries:,} queries, {figures.pairs:,} pairs judged by {', '.join(figures.panel)}"
 
     def _repr_html_(self) -> str:
         warned = ["The judges are heuristics: these means are no evidence about the labels."]
-        notes = [*(warned if self.figures["heuristic"] else ()), str(self.run.report_path)]
+        notes = [*(warned if self.figures.heuristic else ()), str(self.run.report_path)]
         return html.block(f"Audit: {self._sentence()}", html.table(self.frame.to_dicts()), html.lines(notes))
 
 
@@ -105,7 +106,7 @@ def audit(
     queries: int | None = None,
     relevant_from: int | None = None,
     language: str | None = None,
-    run_files: Sequence[PathLike] = (),
+    score: Sequence[PathLike] = (),
     pipeline: PathLike | None = None,
     run: PathLike | None = None,
     settings: Settings | None = None,
@@ -121,8 +122,8 @@ def audit(
     `source` is a folder in BEIR or MTEB layout, or a task of mteb; without one, the stages of the audit in `run` that
     are out of date run again. `models` is the panel. `depth` is the number of documents that each of the `retrievers`
     returns per query, `queries` the size of a random sample of queries, `relevant_from` the lowest relevant score of
-    the original labels. `run_files` are systems to score by original and new labels. All other arguments are as for
-    `run`: without `max_cost` or `yes` no language model is called, and ConsentNeeded has the cost estimate.
+    the original labels. `score` are rankings of systems, scored by original and new labels. All other arguments are as
+    for `run`: without `max_cost` or `yes` no language model is called, and ConsentNeeded has the cost estimate.
     """
     command = AuditCommand(
         source=None if source is None else os.fspath(source),
@@ -132,7 +133,7 @@ def audit(
         queries=queries,
         relevant_from=relevant_from,
         language=language,
-        score=tuple(map(Path, run_files)),
+        score=tuple(map(Path, score)),
         pipeline=None if pipeline is None else os.fspath(pipeline),
         run=None if run is None else Path(run),
         settings=assignments(settings),

@@ -14,8 +14,6 @@ from curate.llm.providers.settings import ProviderConfig
 from curate.pipeline.stage import Context
 
 Bill = dict[str, Json]
-Row = dict[str, Json]
-"""Figures of a `PlanRow` by name."""
 LATENCY_S = 5.0
 """Assumed latency in seconds of a judge that was never asked."""
 COUNTED = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
@@ -24,13 +22,15 @@ COUNTED = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 class PlanRow(Record, schema_name="plan"):
     """The plan (--plan), a row per model and question; empty if nothing is left to send."""
 
-    judge: str | None = figure('the judge; "in all" in the last of several rows, which is their sum', optional=True)
-    question: str | None = figure("what a model is asked, likewise", optional=True)
-    calls: int = figure("requests")
-    prompt_tokens: int = figure("estimate")
-    prefix_tokens: int | None = figure("those of them that are the same in every call", optional=True)
-    answer_tokens: int | None = figure("at most", optional=True)
-    output_tokens: int | None = figure("at most", optional=True)
+    judge: str | None = figure(
+        'the judge; "in all" in the last of several rows, which is their sum', optional=True, default=None
+    )
+    question: str | None = figure("what a model is asked, likewise", optional=True, default=None)
+    calls: int = figure("requests", default=0)
+    prompt_tokens: int = figure("estimate", default=0)
+    prefix_tokens: int | None = figure("those of them that are the same in every call", optional=True, default=None)
+    answer_tokens: int | None = figure("at most", optional=True, default=None)
+    output_tokens: int | None = figure("at most", optional=True, default=None)
     online: float | None = figure("cost at most, online", optional=True, default=ABSENT)
     batches: float | None = figure(
         "cost at most, by the vendor's batches; null where it has none", optional=True, default=ABSENT
@@ -109,20 +109,22 @@ def minutes(ledger: Ledger, judge_digest: str, settings: ProviderConfig, calls: 
     return round(max(calls * seconds / settings.concurrency / 60, *bound, 0.0), 2)
 
 
-def in_all(rows: list[Row], context: Context, money: Sequence[str]) -> list[PlanRow]:
+def in_all(rows: Sequence[PlanRow], context: Context, money: Sequence[str]) -> list[PlanRow]:
     """Return the rows of a plan, followed by a row of totals if there are several; `minutes` is the longest.
 
     `money` are the columns with amounts in the `currency` of the row. A missing amount counts as the row's amount in
     the first of these columns: a judge without batches is asked online.
     """
-    planned_rows = [PlanRow.from_json(row) for row in rows]
     if len(rows) < 2:
-        return planned_rows
-    last: Row = dict.fromkeys(rows[0])
-    for column in rows[0]:
-        cells: list[Any] = [row[column] for row in rows]
+        return list(rows)
+    entries = [row.to_json() for row in rows]
+    last: dict[str, Json] = dict.fromkeys(entries[0])
+    for column in entries[0]:
+        cells: list[Any] = [entry[column] for entry in entries]
         if column in money and any(cell is not None for cell in cells):
-            paid: list[Any] = [(row[money[0]] if row[column] is None else row[column], row["currency"]) for row in rows]
+            paid: list[Any] = [
+                (entry[money[0]] if entry[column] is None else entry[column], entry["currency"]) for entry in entries
+            ]
             total = planned(paid, context)
             last[column] = None if total.amount is None else round(total.amount, 4)
             if last["currency"] is None and total.rates:
@@ -132,4 +134,4 @@ def in_all(rows: list[Row], context: Context, money: Sequence[str]) -> list[Plan
             last[column] = max(cells)
         elif column not in (*money, "currency"):
             last[column] = sum(cells) if isinstance(cells[0], int) else "in all"
-    return [*planned_rows, PlanRow.from_json(last)]
+    return [*rows, PlanRow.from_json(last)]

@@ -96,15 +96,15 @@ def _listed(estimates: Mapping[str, CostEstimate], context: Context) -> list[str
 
 def _rows(estimates: Mapping[str, CostEstimate], context: Context) -> list[billing.PlanRow]:
     """Return plans as rows in the columns of `quote`, followed by their total if there are several."""
-    rows: list[billing.Row] = [
-        {
-            "judge": name,
-            "calls": estimate.calls,
-            "prompt_tokens": estimate.prompt_tokens,
-            "answer_tokens": estimate.output_tokens,
-            "online": None if estimate.cost is None else round(estimate.cost, 4),
-            "currency": None if estimate.cost is None else estimate.currency,
-        }
+    rows = [
+        billing.PlanRow(
+            judge=name,
+            calls=estimate.calls,
+            prompt_tokens=estimate.prompt_tokens,
+            answer_tokens=estimate.output_tokens,
+            online=None if estimate.cost is None else round(estimate.cost, 4),
+            currency=None if estimate.cost is None else estimate.currency,
+        )
         for name, estimate in estimates.items()
     ]
     return billing.in_all(rows, context, ("online",))

@@ -88,7 +88,7 @@ class Panel:
         """Return a row per label of what `make` would send now, without what is asked again after a broken rule."""
         plan = self._planning()
         make(plan)
-        rows: list[billing.Row] = []
+        rows = []
         for label, estimate in plan.plans.items():
             order, figures = plan.orders[label], asdict(estimate)
             if note := figures.pop("note"):
@@ -97,7 +97,7 @@ class Panel:
             judge = order.account.judge_digest
             minutes = billing.minutes(self.ledger, judge, order.settings, estimate.calls, tokens)
             currency = None if estimate.cost is None else estimate.currency
-            rows.append({"question": label, **figures, "currency": currency, "minutes": minutes})
+            rows.append(billing.PlanRow(**figures | {"question": label, "currency": currency, "minutes": minutes}))
         return billing.in_all(rows, self.context, ("cost",))
 
     def ask(

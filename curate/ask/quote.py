@@ -1,5 +1,6 @@
 """Cost quote of judging, online, in batches and in a cascade; and the progress of judging."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -30,34 +31,37 @@ def quote(config: JudgeConfig, context: Context) -> list[PlanRow]:
         consent.warn_of_windows(panel)
         trial = gate.trial(panel)
         control_rows = [row(trial.panel.table, state) for state in trial.asked().asked()] if trial else []
-    first = panel.seats[0].name
-    for quoted in (*control_rows, *rows):
-        asked_all = quoted in control_rows or quoted["judge"] == first  # the first is asked for everything
-        online = quoted["online"]
-        quoted["cascade_least"] = (
-            round(online * (1.0 if asked_all else sample), 4) if isinstance(online, float) else None
+    asked_all = {panel.seats[0].name, *(row.judge for row in control_rows)}  # the first judge, and all for controls
+    quoted = [
+        replace(
+            row,
+            cascade_least=None
+            if row.online is None
+            else round(row.online * (1 if row.judge in asked_all else sample), 4),
         )
-    return billing.in_all([*control_rows, *rows], context, MONEY)
+        for row in (*control_rows, *rows)
+    ]
+    return billing.in_all(quoted, context, MONEY)
 
 
-def row(table: PanelState, state: LlmState) -> billing.Row:
-    """Return the cost estimate of a judge's missing ratings, with the columns of `quote`."""
+def row(table: PanelState, state: LlmState) -> PlanRow:
+    """Return the cost estimate of a judge's missing ratings."""
     settings = state.settings
     estimate = plan((task.request for task in table.tasks(state, state.work)), settings.price, table.token_rate(state))
     tokens = estimate.prompt_tokens + estimate.output_tokens
     price = settings.price
     batches = estimate.cost * price.batch if estimate.cost is not None and price and settings.batch else None
-    return {
-        "judge": state.label,
-        "calls": estimate.calls,
-        "prompt_tokens": estimate.prompt_tokens,
-        "prefix_tokens": rating.prefix_tokens(state.judge) * estimate.calls,
-        "answer_tokens": estimate.output_tokens,
-        "online": None if estimate.cost is None else round(estimate.cost, 4),
-        "batches": None if batches is None else round(batches, 4),
-        "currency": estimate.currency if price else None,
-        "minutes": billing.minutes(table.ledger, state.key.judge_digest, settings, estimate.calls, tokens),
-    }
+    return PlanRow(
+        judge=state.label,
+        calls=estimate.calls,
+        prompt_tokens=estimate.prompt_tokens,
+        prefix_tokens=rating.prefix_tokens(state.judge) * estimate.calls,
+        answer_tokens=estimate.output_tokens,
+        online=None if estimate.cost is None else round(estimate.cost, 4),
+        batches=None if batches is None else round(batches, 4),
+        currency=estimate.currency if price else None,
+        minutes=billing.minutes(table.ledger, state.key.judge_digest, settings, estimate.calls, tokens),
+    )
 
 
 def progress(config: JudgeConfig, context: Context) -> tuple[float | None, dict[str, float] | None]:

@@ -27,10 +27,10 @@ from curate.view.text import as_table
 class EncodedTexts(Record, schema_name="row"):
     """A row per encoder."""
 
-    encoder: str
+    encoder: str = figure("name of the encoder")
     tables: str = figure("stage whose texts were encoded")
-    queries_encoded: int
-    documents_encoded: int
+    queries_encoded: int = figure("queries that were not in the cache")
+    documents_encoded: int = figure("documents that were not in the cache")
     folder: str = figure("of the cache")
 
 

@@ -3,6 +3,7 @@
 The type of a field gives the unit (count, number, estimate with an interval, text); `figure` says what a type cannot.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
@@ -49,16 +50,23 @@ def figure(
     percent: bool = False,
     default: Any = MISSING,  # noqa: ANN401 - of the field's type
     optional: bool | Literal["nullable"] = False,
+    nullable: bool = False,
     key: str = "",
 ) -> Any:  # noqa: ANN401
     """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
 
     An `optional` figure is left out of the JSON if it has its default: None, or `ABSENT` where None is a value. Which
-    `nullable` ones are, the record says in `left_out`. `key` is the name in JSON where that is none of Python.
+    optional "nullable" ones are, the record says in `left_out`. `key` is the name in JSON where that is none of Python.
+    A `nullable` float may be infinite, for which JSON has null.
     """
     if optional and default is MISSING:
         default = None
-    metadata = {"display": Display(description, digits, percent), "optional": optional, "key": key}
+    metadata = {
+        "display": Display(description, digits, percent),
+        "optional": optional,
+        "nullable": nullable,
+        "key": key,
+    }
     return field(default=default, metadata=metadata, kw_only=bool(optional))
 
 
@@ -133,10 +141,6 @@ class Figure(Record):
     low: float | None = figure("lower bound of the 95 % interval", default=None)
     high: float | None = figure("upper bound", default=None)
 
-    def to_json(self) -> dict[str, "Json"]:
-        """Return value, low and high, without the further fields of a subclass."""
-        return {"value": self.value, "low": self.low, "high": self.high}
-
 
 def decimal(number: float, digits: int) -> str:
     """Return a number with thousands separators and so many decimals; never a negative zero."""
@@ -171,6 +175,7 @@ def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schem
             required.append(_key(entry))
         elif entry.metadata["optional"] != "nullable" and entry.default is None:
             kind = Union[tuple(option for option in get_args(kind) or [kind] if option is not NoneType)]  # noqa: UP007
+        kind = kind | None if entry.metadata.get("nullable") else kind
         properties[_key(entry)] = _type(kind, records) | ({"description": text} if text else {})
     return {"type": "object", "properties": properties, "required": required}
 
@@ -223,7 +228,9 @@ def _rounded(content: Any, digits: int) -> Any:  # noqa: ANN401
         return tuple(_rounded(entry, digits) for entry in content)
     if isinstance(content, Mapping):
         return {key: _rounded(entry, digits) for key, entry in content.items()}
-    return round(content, digits) if isinstance(content, float) else content
+    if isinstance(content, float):
+        return round(content, digits) if math.isfinite(content) else None
+    return content
 
 
 def _read(kind: Any, content: Any) -> Any:  # noqa: ANN401

@@ -8,13 +8,13 @@ positives turned into their negation, or without the sentences that answer. All 
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
 import polars as pl
 
 from curate.core.config import Section, check, read_yaml
+from curate.core.figures import Record, figure
 from curate.core.sampling import generator, shuffled
 from curate.core.scale import Scale
 from curate.llm.passages import sentences
@@ -57,16 +57,13 @@ class AdversarialControl:
     text: str
 
 
-@dataclass(frozen=True)
-class FamilyResult:
-    """Result of a judge on one family."""
+class FamilyResult(Record, schema_name="family"):
+    """Result of a judge on one family of adversarial controls."""
 
-    right: Estimate | None
-    """Share graded not relevant, with its interval; None without answers."""
-    mark: float
-    failed: bool
-    """Whether even the upper end of the interval is below the mark."""
-    unanswered: int
+    right: Estimate | None = figure("share graded not relevant")
+    mark: float = figure("share of right answers that a judge must be able to reach")
+    failed: bool = figure("even the upper end of the interval is below the mark")
+    unanswered: int = figure("controls without a grade")
 
 
 @cache
@@ -227,26 +224,20 @@ TOP = 20
 _TRIES = 50
 """Maximum random documents tried for one outside of the pool."""
 
-State = Literal["passed", "weak", "not enough"]
 
-
-@dataclass(frozen=True)
-class Accuracy:
+class Accuracy(Record, schema_name="controls"):
     """Accuracy of a judge on control pairs; shares of right answers, 0 to 1, are None without answers."""
 
-    state: State
-    value: float | None
-    """Balanced accuracy: the mean of the two shares."""
-    low: float | None
-    high: float | None
-    positives: Estimate | None
-    negatives: Estimate | None
-    random: Estimate | None
-    rejected: Estimate | None
-    unanswered: int
-    """Controls without a grade: refused, unparsed or failed. They are in no share."""
-    adversarial: Mapping[str, FamilyResult] = field(default_factory=dict)
-    """Family of adversarial controls -> result; a failed family makes a judge weak."""
+    state: str = figure("passed, weak, or why it could not be told")
+    value: float | None = figure("balanced accuracy: the mean of the two shares")
+    low: float | None = figure("lower bound of its interval")
+    high: float | None = figure("upper bound")
+    positives: Estimate | None = figure("share of the relevant controls that are graded relevant")
+    negatives: Estimate | None = figure("share of the other controls that are graded not relevant")
+    random: Estimate | None = figure("the same of random pairs")
+    rejected: Estimate | None = figure("the same of pairs that people rejected")
+    unanswered: int = figure("controls that were refused, unparsed or failed, and are in no share")
+    adversarial: Mapping[str, FamilyResult] = figure("adversarial controls, by family")
 
     @property
     def fooled(self) -> list[str]:

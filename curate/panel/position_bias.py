@@ -5,11 +5,10 @@ within a query positions and grades of an unbiased judge are independent: existi
 pairs again, in reversed order or alone, shows it pair by pair.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
+from curate.core.figures import ABSENT, Record, figure
 from curate.core.scale import Scale
 from curate.stats.ratios import Ratio, mean, numbered, ratio
 from curate.stats.tally import Floats, Ints
@@ -23,41 +22,31 @@ FLIPS = 0.1
 """Share of pairs that change between relevant and not that counts as bias."""
 
 
-@dataclass(frozen=True)
-class Slots:
+class Slots(Record, schema_name="position"):
     """Dependence of grades on the position in the prompt, from existing ratings; None where not defined."""
 
-    pairs: int
-    places: int
-    """Number of different positions."""
-    slope: Ratio | None
-    """Change of the grade in steps per position."""
-    cut_slope: Ratio | None
-    """Change of the share of relevant passages per position."""
-    share: float | None
-    """Share of the variance within queries that the position explains, adjusted for chance; at most 1."""
-    p: float | None
-    """Probability of as large a share by chance, from an F test."""
-    biased: bool | None
-    """None if nothing could be measured."""
+    pairs: int = figure("graded pairs with a position")
+    places: int = figure("different positions")
+    slope: Ratio | None = figure("change of the grade in steps per position")
+    cut_slope: Ratio | None = figure("change of the share of relevant passages per position")
+    share: float | None = figure(
+        "share of the variance within queries that the position explains, adjusted for chance; at most 1"
+    )
+    p: float | None = figure("probability of as large a share by chance, from an F test")
+    biased: bool | None = figure("whether the grades depend on the position; null if nothing could be measured")
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(Record):
     """Changes of pairs that were rated twice."""
 
-    pairs: int
-    lost: int
-    """Pairs with only one of the two grades."""
-    cut_flips: Ratio | None
-    """Share of pairs that changed between relevant and not."""
-    grade_flips: Ratio | None
-    shift: Ratio | None
-    """Mean difference in steps, second minus first rating."""
-    cut_shift: Ratio | None
-    """The same of the share of relevant pairs."""
-    slope: Ratio | None
-    """Change in steps per position moved down: sum of dy dx over sum of dx^2."""
+    pairs: int = figure("pairs with both grades")
+    lost: int = figure("pairs with only one of the two grades")
+    cut_flips: Ratio | None = figure("share of pairs that changed between relevant and not")
+    grade_flips: Ratio | None = figure("share of pairs whose grade changed")
+    shift: Ratio | None = figure("mean difference in steps, second minus first rating")
+    cut_shift: Ratio | None = figure("the same of the share of relevant pairs")
+    slope: Ratio | None = figure("change in steps per position moved down: sum of dy dx over sum of dx^2")
+    biased: bool | None = figure("whether reversing the passages changes grades", optional=True, default=ABSENT)
 
 
 def slots(ratings: pl.DataFrame, seed: int, scale: Scale) -> Slots:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from curate.core.config import Json
+from curate.core.figures import Record, figure
 from curate.core.scale import Scale
 from curate.llm.providers.presets import families
 from curate.panel import judge_dependence, sampling_design, voting
@@ -100,11 +100,43 @@ def part(name: str, size: int, read: Sequence[CheckedRow], hit: str) -> StratumC
     return StratumCounts(size, len(rows), sum(bool(getattr(row, hit)) for row in rows) if hit else 0)
 
 
-def shown(figure: Estimate | None) -> dict[str, Json] | None:
-    """Return an estimate for JSON: value and bounds, rounded to 4 digits, and number of answers; None if undefined."""
-    if figure is None:
-        return None
-    return {**figure.bounds(4), "answered": figure.answered}
+class SampleEstimate(Record, schema_name="estimate"):
+    """A figure of the pool, estimated from a sample that people read."""
+
+    value: float | None = figure("the estimate")
+    low: float | None = figure("lower bound of its 95 % interval")
+    high: float | None = figure("upper bound")
+    answered: int = figure("rows it rests on")
+
+
+class PairKappas(Record, schema_name="kappa"):
+    """Cohen's kappas of two raters."""
+
+    grades: SampleEstimate | None = figure("on the grades")
+    cut: SampleEstimate | None = figure("at the relevance threshold; null without one")
+
+
+class SampleKappas(Record, schema_name="kappas"):
+    """Kappas of people with the panel, with each judge, and with each other."""
+
+    panel: SampleEstimate | None = figure("of people and panel, on decided pairs, at the relevance threshold")
+    judges: Mapping[str, PairKappas] = figure("judge -> its kappas with people, highest first")
+    people: Mapping[str, PairKappas] = figure("two people -> their kappa")
+
+
+class SampleAlpha(Record, schema_name="alpha"):
+    """Krippendorff's alpha of people who read the same rows."""
+
+    value: float | None = figure("alpha")
+    low: float | None = figure("lower bound of its 95 % interval, a bootstrap over queries")
+    high: float | None = figure("upper bound")
+    answered: int = figure("rows that two or more people read")
+    queries: int = figure("queries of these rows")
+
+
+def shown(estimate: Estimate | None) -> SampleEstimate | None:
+    """Return an estimate with 4 decimals; None if undefined."""
+    return SampleEstimate(**estimate.bounds(4), answered=estimate.answered) if estimate else None
 
 
 # Errors of a run's judges against people's answers on samples of its pairs, and their correlation.
@@ -169,7 +201,7 @@ _Pairs = Sequence[tuple[str, str | None, str | None]]
 """Stratum of a row, and the grades of two raters."""
 
 
-def with_people(review: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, int]) -> dict[str, Json]:
+def with_people(review: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, int]) -> SampleKappas:
     """Return Cohen's kappa of assessors with the `panel`, with each of the `judges`, and of two `people` (assessors).
 
     Estimates are of the whole pool: rows are weighted by stratum. Kappa `grades` has quadratic weights by the gains of
@@ -181,20 +213,19 @@ def with_people(review: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, in
     decided = [row for row in read if row.verdict in DECIDED and row.relevant is not None]
     panel = [(row.stratum, int(row.verdict != "relevant"), int(not row.relevant)) for row in decided]
     ruled = {name: size for name, size in sizes.items() if name in sampling_design.decided(sizes)}
-    judges: dict[str, dict[str, Json]] = {}
+    judges: dict[str, PairKappas] = {}
     for judge in sorted({name for row in read for name in row.votes}):
         judges[judge] = _kappas([(row.stratum, row.votes.get(judge), row.settled) for row in read], sizes, scale)
-    ranked = dict(sorted(judges.items(), key=lambda judge: _value(judge[1]["cut"]), reverse=True))
-    between_people = between(review, read, sum(sizes.values()))
-    return {"panel": _kappa(panel, ruled, 2), "judges": cast("Json", ranked), "people": between_people}
+    ranked = dict(sorted(judges.items(), key=lambda judge: _value(judge[1].cut), reverse=True))
+    return SampleKappas(_kappa(panel, ruled, 2), ranked, between(review, read, sum(sizes.values())))
 
 
-def between(review: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Json]:
+def between(review: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, PairKappas]:
     """Return "first, second" assessor -> their Cohen's kappas on the rows that both read, not weighted by stratum.
 
     `size` is the number of pairs that the sample was drawn from.
     """
-    kappas: dict[str, Json] = {}
+    kappas: dict[str, PairKappas] = {}
     for first, second in combinations(review.assessors, 2):
         both = [("all", row.said[first], row.said[second]) for row in read if first in row.said and second in row.said]
         if both:
@@ -202,7 +233,7 @@ def between(review: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Js
     return kappas
 
 
-def alpha(review: Desk, read: Sequence[CheckedRow]) -> Json:
+def alpha(review: Desk, read: Sequence[CheckedRow]) -> SampleAlpha | None:
     """Return Krippendorff's alpha of all assessors on the rows read by two or more, not weighted by stratum.
 
     Ordinal, or nominal on a nominal scale. Its 95 % interval is a bootstrap over queries. None if no row was read by
@@ -220,20 +251,20 @@ def alpha(review: Desk, read: Sequence[CheckedRow]) -> Json:
         return None
     interval = bootstrap.interval(ratings.by_cluster(queries), measure, seed=review.sample.design.seed)
     low, high = (round(interval.low, 4), round(interval.high, 4)) if interval else (None, None)
-    return {"value": round(point, 4), "low": low, "high": high, "answered": len(twice), "queries": len(set(queries))}
+    return SampleAlpha(round(point, 4), low, high, len(twice), len(set(queries)))
 
 
-def _kappas(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> dict[str, Json]:
+def _kappas(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> PairKappas:
     """Return two raters' kappa on the grades, and `cut` at the relevance threshold; None if the scale has none."""
     cut = (
         [(stratum, _side(first, scale), _side(second, scale)) for stratum, first, second in pairs]
         if scale.relevant
         else []
     )
-    return {"grades": of_grades(pairs, sizes, scale), "cut": _kappa(cut, sizes, 2)}
+    return PairKappas(of_grades(pairs, sizes, scale), _kappa(cut, sizes, 2))
 
 
-def of_grades(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> Json:
+def of_grades(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> SampleEstimate | None:
     """Return Cohen's kappa of two raters on the labels of a scale, weighted by stratum."""
     grades = [(stratum, _rank(first, scale), _rank(second, scale)) for stratum, first, second in pairs]
     return _kappa(grades, sizes, len(scale.labels), scale)
@@ -241,7 +272,7 @@ def of_grades(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> Json:
 
 def _kappa(
     rows: Sequence[tuple[str, int, int]], sizes: Mapping[str, int], categories: int, scale: Scale | None = None
-) -> Json:
+) -> SampleEstimate | None:
     if not rows:
         return None
     strata, first, second = zip(*rows, strict=True)
@@ -251,9 +282,9 @@ def _kappa(
     return shown(estimate)
 
 
-def _value(figure: Json) -> float:
+def _value(kappa: SampleEstimate | None) -> float:
     """Return the value of a kappa as a sort key; -2, below every kappa, if it is undefined."""
-    return cast("Mapping[str, float]", figure)["value"] if figure else -2.0
+    return -2.0 if kappa is None or kappa.value is None else kappa.value
 
 
 def _rank(grade: str | None, scale: Scale) -> int:

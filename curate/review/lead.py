@@ -56,7 +56,7 @@ def lead(
 
 def _of_people(run: Path, judged: int) -> dict[str, Json]:
     """Return the figures from assessors' answers; None, and 0 rows read, if no sample of all pairs has an answer."""
-    proofs: list[Any] = [prove(review) for review in relevance_desks(run)]
+    proofs: list[Any] = [prove(review).to_json() for review in relevance_desks(run)]
     drawn = [proof for proof in proofs if proof["pairs"] == judged]
     fitting = [proof for proof in drawn if proof["agreement"]]
     if not fitting:

@@ -6,26 +6,87 @@ without one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import cast
+from typing import Any
 
-from curate.core.config import Json
+from curate.core.figures import Record, figure
 from curate.core.records import VERDICTS
+from curate.core.scale import Scale
 from curate.panel.sampling_design import DECIDED
 from curate.review import agreement
-from curate.review.agreement import CheckedRow, checked, part, shown
+from curate.review.agreement import CheckedRow, SampleAlpha, SampleEstimate, SampleKappas, checked, part, shown
 from curate.review.desk import ADJUDICATED, Desk
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import Estimate, StratumCounts
 
 
-def prove(review: Desk) -> dict[str, Json]:
+class SampleStratum(Record, schema_name="stratum"):
+    """Rows of one stratum."""
+
+    stratum: str = figure("name of the stratum")
+    size: int = figure("its pairs")
+    read: int = figure("rows that were read")
+    measure: str = figure("confirmed, or relevant where the panel did not decide")
+    share: SampleEstimate | None = figure("share of its pairs with this property")
+
+
+class SampleScale(Record, schema_name="scale"):
+    """Scale of the grades."""
+
+    order: str = figure("nominal, ordinal or interval")
+    labels: tuple[str, ...] = figure("grades, best first")
+    gains: tuple[float, ...] = figure("gains of the grades", default=())
+    relevant_from: str | None = figure("lowest relevant grade", default=None)
+    none: str | None = figure("answer of a nominal scale for no label", default=None, optional=True)
+    several: str | None = figure("separator of several labels of a nominal scale", default=None, optional=True)
+
+    def left_out(self) -> set[str]:
+        """Return the figures of the other kind of scale: a nominal one has no gains."""
+        return super().left_out() | ({"gains", "relevant_from"} if self.order == "nominal" else set())
+
+
+class SampleReader(Record, schema_name="person"):
+    """One person's part."""
+
+    rows: int = figure("rows to read")
+    read: int = figure("rows that were read")
+    controls: SampleEstimate | None = figure("share of planted rows answered as expected")
+
+
+class SampleProof(Record, schema_name="report"):
+    """What a sample that people read says of the labels, as far as it was read."""
+
+    sample: str = figure("name of the sample")
+    rows: int = figure("rows that were drawn")
+    read: int = figure("rows that were read")
+    twice: int = figure("rows that two people read")
+    pairs: int = figure("judged pairs that the sample was drawn from")
+    agreement: SampleEstimate | None = figure("share of the decided pairs that people confirm")
+    confirmed: Mapping[str, SampleEstimate | None] = figure("verdict of the panel -> share that people confirm")
+    relevant: Mapping[str, SampleEstimate | None] = figure(
+        "verdict without a decision -> share that people find relevant"
+    )
+    recall: SampleEstimate | None = figure("share of all relevant pairs of the pool that the panel calls so")
+    negative_recall: SampleEstimate | None = figure("share of the pairs that are not relevant which the panel calls so")
+    held: SampleEstimate | None = figure("share of all relevant pairs that is contested")
+    plain: SampleEstimate | None = figure("share of equal answers among the rows read, unweighted")
+    strata: tuple[SampleStratum, ...] = figure("a row per stratum")
+    scale: SampleScale = figure("scale of the grades")
+    kappa: SampleKappas = figure("Cohen's kappas of people with panel, judges and each other")
+    alpha: SampleAlpha | None = figure("Krippendorff's, of people who read the same rows")
+    people: Mapping[str, SampleReader] = figure("person -> rows")
+    adjudicated: int = figure("rows with a final answer")
+    disagreements: int = figure("rows without one on which people differ from the panel or from each other")
+    disagreements_with_panel: int = figure("those on which they differ from the panel")
+    disagreements_between_people: int = figure("those on which they differ from each other")
+    published: Mapping[str, Any] | None = figure(
+        "the same figures of the published labels; null where these are the panel's", default=None
+    )
+
+
+def prove(review: Desk) -> SampleProof:
     """Return the figures of a sample over the rows read so far; undefined ones are None.
 
-    `agreement`: share of decided pairs that assessors confirm. `confirmed`: the same per verdict. `relevant`: per
-    undecided verdict, the share of its pairs that assessors call relevant. `recall`: share of all relevant pairs of the
-    pool with the verdict `relevant`. `negative_recall`: the same for pairs that are not relevant. `held`: share of all
-    relevant pairs that are contested. The last two are None if no stratum has that verdict. `plain`: unweighted
-    agreement on the read rows with a decided verdict. `twice`: number of rows that two assessors read.
+    `negative_recall` and `held` are None if no stratum has that verdict. `published` is left to `published.prove`.
     """
     rows, scale = checked(review), review.sample.scale
     sizes = {stratum.name: stratum.size for stratum in review.sample.design.strata}
@@ -37,37 +98,37 @@ def prove(review: Desk) -> dict[str, Json]:
         names = [name for name in sizes if verdict_of.get(name) in verdicts]
         return [part(name, sizes[name], read, hit) for name in names]
 
-    def figure(estimate: Estimate | None) -> Json:
+    def defined(estimate: Estimate | None) -> SampleEstimate | None:
         return shown(estimate) if scale.relevant else None
 
     others = [name for name in VERDICTS if name not in DECIDED]
     detected, missed = parts(["relevant"], "relevant"), parts([*others, "not relevant"], "relevant")
     agreeing = sum(bool(row.confirmed) for row in decided)
-    return {
-        "sample": review.sample.design.name,
-        "rows": len(rows),
-        "read": len(read),
-        "twice": sum(row.read_twice for row in rows),
-        "pairs": sum(sizes.values()),
-        "agreement": figure(sample_estimates.share(parts(DECIDED, "confirmed"))),
-        "confirmed": {name: figure(sample_estimates.share(parts([name], "confirmed"))) for name in DECIDED},
-        "relevant": {
-            name: figure(sample_estimates.share(parts([name], "relevant"))) for name in others if parts([name], "")
+    return SampleProof(
+        sample=review.sample.design.name,
+        rows=len(rows),
+        read=len(read),
+        twice=sum(row.read_twice for row in rows),
+        pairs=sum(sizes.values()),
+        agreement=defined(sample_estimates.share(parts(DECIDED, "confirmed"))),
+        confirmed={name: defined(sample_estimates.share(parts([name], "confirmed"))) for name in DECIDED},
+        relevant={
+            name: defined(sample_estimates.share(parts([name], "relevant"))) for name in others if parts([name], "")
         },
-        "recall": figure(sample_estimates.recall(detected, missed)),
-        "negative_recall": figure(_among(parts, "not relevant", "irrelevant")),
-        "held": figure(_among(parts, "contested", "relevant")),
-        "plain": figure(sample_estimates.wilson(agreeing, len(decided))),
-        "strata": [row | {"share": figure(share)} for row, share in _strata(sizes, verdict_of, read)],
-        "scale": scale.to_json(),
-        "kappa": agreement.with_people(review, read, sizes),
-        "alpha": agreement.alpha(review, read),
-        "people": people(review),
-        "adjudicated": sum(ADJUDICATED in row.said for row in rows),
-        "disagreements": len(open_rows := disagreements(review)),
-        "disagreements_with_panel": sum(with_panel(row) for row in open_rows),
-        "disagreements_between_people": sum(between_people(row) for row in open_rows),
-    }
+        recall=defined(sample_estimates.recall(detected, missed)),
+        negative_recall=defined(_among(parts, "not relevant", "irrelevant")),
+        held=defined(_among(parts, "contested", "relevant")),
+        plain=defined(sample_estimates.wilson(agreeing, len(decided))),
+        strata=tuple(_strata(sizes, verdict_of, read, scale)),
+        scale=SampleScale.from_json(scale.to_json()),
+        kappa=agreement.with_people(review, read, sizes),
+        alpha=agreement.alpha(review, read),
+        people=people(review),
+        adjudicated=sum(ADJUDICATED in row.said for row in rows),
+        disagreements=len(open_rows := disagreements(review)),
+        disagreements_with_panel=sum(with_panel(row) for row in open_rows),
+        disagreements_between_people=sum(between_people(row) for row in open_rows),
+    )
 
 
 def _among(counts_of: Callable[[Sequence[str], str], list[StratumCounts]], verdict: str, hit: str) -> Estimate | None:
@@ -98,17 +159,16 @@ def between_people(row: CheckedRow) -> bool:
 
 
 def _strata(
-    sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[CheckedRow]
-) -> Iterator[tuple[dict[str, Json], Estimate | None]]:
-    """Yield each stratum's size and number of read rows, and its confirmed (if undecided: relevant) share."""
+    sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[CheckedRow], scale: Scale
+) -> Iterator[SampleStratum]:
     for name, size in sizes.items():
         hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"
         counts = part(name, size, read, hit)
-        row: dict[str, Json] = {"stratum": name, "size": counts.size, "read": counts.answered, "measure": hit}
-        yield row, sample_estimates.share([counts])
+        share = shown(sample_estimates.share([counts])) if scale.relevant else None
+        yield SampleStratum(name, counts.size, counts.answered, hit, share)
 
 
-def people(review: Desk) -> dict[str, Json]:
+def people(review: Desk) -> dict[str, SampleReader]:
     """Return person -> rows, rows read, and the share of planted controls answered as expected.
 
     With a relevance threshold, an answer on the same side of it as the expected one is right.
@@ -116,7 +176,7 @@ def people(review: Desk) -> dict[str, Json]:
     planted = {
         row_id: answer for row_id, answer in review.sample.survey.select("row_id", "expected").iter_rows() if answer
     }
-    figures: dict[str, Json] = {}
+    figures: dict[str, SampleReader] = {}
     relevant = review.sample.scale.relevant
 
     def side(grade: str) -> str | bool:
@@ -125,22 +185,6 @@ def people(review: Desk) -> dict[str, Json]:
     for person in review.assessors:
         grades = {row_id: stored.answer for row_id, stored in review.said(person).items() if stored.answer}
         right = [side(grades[row_id]) == side(planted[row_id]) for row_id in grades if row_id in planted]
-        figures[person] = {
-            "rows": len(review.rows(person)),
-            "read": len(grades),
-            "controls": shown(sample_estimates.wilson(sum(right), len(right))),
-        }
+        controls = shown(sample_estimates.wilson(sum(right), len(right)))
+        figures[person] = SampleReader(len(review.rows(person)), len(grades), controls)
     return figures
-
-
-def heading(proof: Mapping[str, Json]) -> Iterator[str]:
-    """Yield printed lines on a sample's progress and on disagreements that are not adjudicated."""
-    yield f"{proof['read']:,} of {proof['rows']:,} rows read"
-    figures_of = cast("Mapping[str, Mapping[str, int]]", proof["people"])
-    people = [
-        person for person, figures in figures_of.items() if figures["read"]
-    ]  # without those who have read nothing
-    sides = [f"{proof['disagreements_with_panel']:,} of {' and '.join(people) or 'nobody'} with the panel"]
-    if len(people) > 1:
-        sides.append(f"{proof['disagreements_between_people']:,} of people with each other")
-    yield f"open disagreements: {proof['disagreements']:,} ({', '.join(sides)})"

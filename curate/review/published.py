@@ -88,7 +88,7 @@ def _figures(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -
 
     def share(verdicts: Sequence[str], hit: str) -> Json:
         right = [row.relevant == (hit == "relevant" or label == "relevant") for row, label in read if label in verdicts]
-        return shown(
+        return _json(
             sample_estimates.share_after(StratumCounts(len(right), len(right), sum(right)), parts(verdicts, hit))
         )
 
@@ -99,9 +99,14 @@ def _figures(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -
         "agreement": share(DECIDED, "confirmed"),
         "confirmed": {name: share([name], "confirmed") for name in DECIDED},
         "relevant": {name: share([name], "relevant") for name in OTHERS if parts([name], "")},
-        "recall": shown(sample_estimates.recall(parts(["relevant"], "relevant"), lacking, known=(detected, missed))),
-        "kappa": shown(_kappa(sizes, read)),
+        "recall": _json(sample_estimates.recall(parts(["relevant"], "relevant"), lacking, known=(detected, missed))),
+        "kappa": _json(_kappa(sizes, read)),
     }
+
+
+def _json(estimate: Estimate | None) -> Json:
+    rounded = shown(estimate)
+    return rounded.to_json() if rounded else None
 
 
 def _kappa(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -> Estimate | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from curate.core.config import Json
+from curate.core.figures import Record
 from curate.review import published
 from curate.review.desk import relevance_desks
 from curate.review.proof import prove
@@ -35,7 +36,7 @@ def columns(run: Path, resolved: Path | None = None) -> list[Column]:
 
     `resolved` is the folder of the stage `resolve` if it is not yet `run/resolve`.
     """
-    proofs: list[Proof] = [proof for review in relevance_desks(run) if (proof := prove(review))["read"]]
+    proofs: list[Proof] = [proof.to_json() for review in relevance_desks(run) if (proof := prove(review)).read]
     listed = [
         Column("panel", (proof["sample"],), proof["read"], False, shares(proof, proof["kappa"]["panel"]), people(proof))
         for proof in proofs
@@ -117,9 +118,12 @@ def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]
         yield row(what, panel_figure, final_figure, beside=final is not None)
 
 
-def row(what: str, one: Json, other: Json = None, *, beside: bool = False) -> dict[str, Json]:
+def row(what: str, one: object, other: object = None, *, beside: bool = False) -> dict[str, Json]:
     """Return a figure with its bounds as a table row; `beside` adds `other`, that of the published labels."""
-    figure, also = (cast("Mapping[str, Json]", estimate or {}) for estimate in (one, other))
+    figure, also = (
+        estimate.to_json() if isinstance(estimate, Record) else cast("Mapping[str, Json]", estimate or {})
+        for estimate in (one, other)
+    )
     cells = {"figure": what, "panel" if beside else "value": figure.get("value")}
     cells |= {"low": figure.get("low"), "high": figure.get("high"), "answered": figure.get("answered")}
     return cells | ({"published": also.get("value"), "from": also.get("low"), "to": also.get("high")} if beside else {})

@@ -117,9 +117,9 @@ def _baselines(context: Context) -> list[Json]:
     return rows
 
 
-def checked(context: Context) -> dict[str, Sequence[item_proof.Proof]]:
+def checked(context: Context) -> dict[str, Sequence[item_proof.ItemProof]]:
     """Return task type -> figures of the reviewed samples of its items, for checkable types whose stage has run."""
-    proofs: dict[str, Sequence[item_proof.Proof]] = {}
+    proofs: dict[str, Sequence[item_proof.ItemProof]] = {}
     for name, kind in items.checkable().items():
         if kind.stage and context.report(kind.stage):
             published = kind.to_review(context.read(kind.stage, kind.table, kind.columns))

@@ -53,7 +53,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "review:ReviewServeCommand",
         "review:ReviewReportCommand",
         "review:ReviewAdjudicateCommand",
-        "check.command:CheckJudgeCommand",
+        "check.judge:CheckJudgeCommand",
         "check.check_pool:CheckPoolCommand",
         "check.check_mask:CheckMaskCommand",
         "check.check_leaks:CheckLeaksCommand",

@@ -3,43 +3,40 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, median
+
+from curate.core.figures import Record, figure
 
 NICE = (1, 2, 5)
 """Factors of bin widths: each width is one of these times a power of ten."""
 
 
-@dataclass(frozen=True)
-class Bin:
-    """A histogram bin: count of the numbers from `low` to `high`, both included.
+class Bin(Record):
+    """Bin of a histogram."""
 
-    `high` is None for an open last bin.
-    """
-
-    low: int
-    high: int | None
-    count: int
+    low: float = figure("least number of the bin")
+    high: float | None = figure("greatest number of it; null for an open last bin")
+    count: int = figure("numbers in it")
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Record):
     """Summary of whole numbers; a figure is None if there are no numbers."""
 
-    measured: int
-    low: int | None
-    median: float | None
-    mean: float | None
-    p95: int | None
-    """95th percentile by nearest rank: the smallest number such that at least 95 % of the numbers do not exceed it."""
-    high: int | None
-    bins: list[Bin]
+    measured: int = figure("how many numbers")
+    low: float | None = figure("least")
+    median: float | None = figure("median")
+    mean: float | None = figure("mean")
+    p95: float | None = figure(
+        "95th percentile by nearest rank: the smallest number such that at least 95 % of the numbers do not exceed it"
+    )
+    high: float | None = figure("greatest")
+    bins: tuple[Bin, ...] = figure("histogram")
 
 
 def spread(numbers: Sequence[int], most: int = 14) -> Spread:
     """Return the summary of numbers, with at most `most` bins up to the 99th percentile and an open one above."""
     if not numbers:
-        return Spread(0, None, None, None, None, None, [])
+        return Spread(0, None, None, None, None, None, ())
     ordered = sorted(numbers)
     return Spread(
         measured=len(ordered),
@@ -48,7 +45,7 @@ def spread(numbers: Sequence[int], most: int = 14) -> Spread:
         mean=fmean(ordered),
         p95=_nearest_rank(ordered, 0.95),
         high=ordered[-1],
-        bins=_bins(ordered, most),
+        bins=tuple(_bins(ordered, most)),
     )
 
 

@@ -1,12 +1,12 @@
 """Ratios of sums over pairs (share, mean, slope, correlation), with intervals that resample queries."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from curate.core.figures import Figure
+from curate.core.figures import Figure, figure
 from curate.stats import bootstrap
 from curate.stats.bootstrap import DIGITS, divided, measured
 from curate.stats.sample_estimates import wilson
@@ -16,12 +16,11 @@ _NOTHING = 1e-12
 """Variances up to this value count as 0, because they are due to rounding."""
 
 
-class Ratio(Figure):
-    """A ratio with its 95 % interval (none for fewer than two clusters), and its numbers of pairs and clusters."""
+class Ratio(Figure, schema_name="slope"):
+    """A ratio with its 95 % interval (none for fewer than two clusters)."""
 
-    value: float
-    pairs: int = field(kw_only=True)
-    clusters: int = field(kw_only=True)
+    pairs: int = figure("pairs that were compared", default=0)
+    clusters: int = figure("queries that the interval resamples", default=0)
 
     def beyond(self, bound: float) -> bool:
         """Return whether the interval is entirely above `bound`, or entirely below -`bound`."""

@@ -32,6 +32,7 @@ from statistics import NormalDist
 import numpy as np
 
 from curate.core.errors import ConfigError, DataError
+from curate.core.figures import Record, figure
 from curate.stats.agreement import Scheme, Steps, cohen, cohen_slope, scalar
 from curate.stats.tally import Column, Crosstab, Floats, crosstab
 
@@ -55,27 +56,27 @@ class StratumCounts:
             )
 
 
-@dataclass(frozen=True)
-class Bounded:
+class Bounded(Record):
     """A figure with its interval, and the number of answers on which it is based."""
 
-    value: float
-    low: float
-    high: float
-    level: float
-    answered: int
+    value: float = figure("the share, or another figure", nullable=True)
+    low: float = figure("lower bound of the interval", nullable=True)
+    high: float = figure("upper bound", nullable=True)
+    level: float = figure("of the interval, such as 0.95")
+    answered: int = figure("how many it rests on")
 
     def bounds(self, digits: int) -> dict[str, float]:
         """Return value, low and high by name, rounded."""
         return {name: round(getattr(self, name), digits) for name in ("value", "low", "high")}
 
 
-@dataclass(frozen=True)
-class Estimate(Bounded):
-    """A figure of the pool with its interval: a share, 0 to 1, or kappa, -1 to 1."""
+class Estimate(Bounded, schema_name="proportion"):
+    """A figure of the pool with its interval: a share, 0 to 1, or kappa, -1 to 1.
 
-    effective: float
-    """Effective sample size: rows of a simple random sample with the same precision; infinite if the variance is 0."""
+    The effective sample size is that of a simple random sample with the same precision; infinite if the variance is 0.
+    """
+
+    effective: float = figure("the same, as independent ones")
 
 
 def wilson(hits: float, drawn: int, level: float = LEVEL) -> Estimate | None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from curate.core.config import Json
-from curate.core.figures import decimal
+from curate.core.figures import Record, decimal
 from curate.core.records import VERDICTS
 from curate.panel.voting import PAIR
 
@@ -164,11 +164,12 @@ def stated(measures: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> 
     return ranged(measures[name], measures["intervals"][name]) or str(words["undefined"])
 
 
-def between(figure: Mapping[str, Any] | None) -> str | None:
+def between(figure: Mapping[str, Any] | Record | None) -> str | None:
     """Return a figure (value, low, high) with its interval as text; None if it is undefined."""
     if figure is None:
         return None
-    return ranged(figure["value"], None if figure["low"] is None else (figure["low"], figure["high"]))
+    cells: Mapping[str, Any] = figure.to_json() if isinstance(figure, Record) else figure
+    return ranged(cells["value"], None if cells["low"] is None else (cells["low"], cells["high"]))
 
 
 def counted(figure: Mapping[str, Any], words: Mapping[str, Any]) -> str:

@@ -129,20 +129,22 @@ def commands(group: Literal["report", "audit"]) -> Mapping[str, str]:
     return by_group[group]
 
 
-def advice(proof: Mapping[str, Any], language: str = "en") -> str:
+def advice(
+    precision: Mapping[str, Any] | None, read: int, twice: int, *, of_items: bool = False, language: str = "en"
+) -> str:
     """Return what to do with labels by a sample that assessors read, as a sentence.
 
-    `proof` is the result of `review.proof.prove`, or of `review.item_proof.prove`.
+    `precision` is that of the positives, or of a task type's labels; `read` rows were read, `twice` of them by two.
     """
-    words, of_items = strings(language), "precision" in proof
-    texts, precision = words["state"]["advice"], proof["precision"] if of_items else proof["confirmed"]["relevant"]
+    words = strings(language)
+    texts = words["state"]["advice"]
     if precision is None:
-        return str(texts[("outdated" if of_items else "nothing") if proof["read"] else "unread"])
-    holding = Evidence(QUERIES, precision, proof["twice"]).conditions
+        return str(texts[("outdated" if of_items else "nothing") if read else "unread"])
+    holding = Evidence(QUERIES, precision, twice).conditions
     key = next((name for name in ("accepted", "precision", "twice") if not holding[name]), "ready")
     share = run_figures.percents(precision, words)
     what = texts["of"]["items" if of_items else "positives"]
-    return str(texts[key]).format(share=share, what=what, pairs=proof["twice"], **_thresholds(words["state"]))
+    return str(texts[key]).format(share=share, what=what, pairs=twice, **_thresholds(words["state"]))
 
 
 def _thresholds(words: Mapping[str, Any]) -> dict[str, str]:

@@ -156,7 +156,7 @@ def _policies(figures: RunAgreement, say: RecordWords) -> Iterator[str]:
     ]
     yield from _table("systems", scores, say)
     orders = [
-        say.cells("order", order, policy=policy, tau=between(order.tau_b.to_json()))
+        say.cells("order", order, policy=policy, tau=between(order.tau_b))
         for policy, order in figures.systems.against_unanimous.items()
     ]
     yield from _table("orders", orders, say)

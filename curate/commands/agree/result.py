@@ -16,6 +16,8 @@ from curate.commands.agree.policies import PolicyLabels
 from curate.commands.agree.ratings_file import FileAgreement, measure
 from curate.core.errors import ConfigError, CurateError, suggestion
 from curate.panel.agreement_figures import RaterPair
+from curate.runs.command import silent
+from curate.runs.opening import opened
 from curate.runs.python_errors import python_errors
 from curate.system.files import read_scale
 from curate.tables.readers.ratings import Layout
@@ -154,8 +156,10 @@ def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int
 
 @python_errors()
 def agree(
-    ratings: "str | os.PathLike[str] | pl.DataFrame | object",
+    ratings: "str | os.PathLike[str] | pl.DataFrame | object" = None,
     *,
+    run: "str | os.PathLike[str] | None" = None,
+    run_file: Sequence["str | os.PathLike[str]"] = (),
     item: Names = (),
     raters: Names = (),
     rater: str | None = None,
@@ -168,9 +172,9 @@ def agree(
     positive: Names = (),
     blank: Names = (),
     missing: Literal["gwet", "drop"] = "gwet",
-    seed: int = 0,
+    seed: int | None = None,
 ) -> AgreementResult:
-    """Return the agreement of raters in a table: percent, kappas, alphas, AC1/AC2, with 95 % intervals.
+    """Return the agreement of raters in a table, or of a run's judges, with 95 % intervals.
 
     `ratings` is a file (CSV, TSV, Parquet) or a frame (polars, pandas, or anything that polars can convert), with a
     column per rater (wide) or a row per rating (long). Columns are detected by their names, or can be given: `item` are
@@ -179,9 +183,17 @@ def agree(
     of `cluster`, with `seed`. `order` lists all ratings by rank, `positive` the ratings that count as positive in an
     additional binary measurement, `blank` the words for a missing rating.
 
-    The figures are those of `curate agree FILE --json`; for the measures see `docs/labels.md`. DataError names an
+    Of a `run` all consensus rules are compared as well; `truth` is a file of people's grades then, and `run_file` are
+    rankings of further systems.
+
+    The figures are those of `curate agree --json`; for the measures see `docs/labels.md`. DataError names an
     invalid row and the expected content, ConfigError the arguments that conflict.
     """
+    if (ratings is None) == (run is None):
+        raise ConfigError("agree: expected a table of ratings or run, found both or neither; give one of them")
+    if run is not None:
+        work = opened(None, Path(run), tell=silent)
+        return of_run(work, Path(truth) if truth else None, [Path(path) for path in run_file], seed)
     layout = Layout(
         item=_names(item),
         raters=_names(raters),
@@ -198,12 +210,12 @@ def agree(
     )
     if isinstance(ratings, str | os.PathLike):
         path = Path(ratings).expanduser()
-        return _measured(measure(path, layout, seed), layout.positive, str(path))
+        return _measured(measure(path, layout, seed or 0), layout.positive, str(path))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / FILE
         _frame(ratings).write_parquet(path)
         try:
-            figures = measure(path, layout, seed)
+            figures = measure(path, layout, seed or 0)
         except CurateError as error:  # names a file that nobody has seen
             raise type(error)(str(error).replace(str(path), "the frame")) from None
     return _measured(figures, layout.positive, "the frame")

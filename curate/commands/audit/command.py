@@ -1,16 +1,22 @@
 """`curate audit`: compare the original labels of a data set with a panel's verdicts, and repair them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from curate.commands.audit.correction import FIGURES
+from curate.commands.audit.stage import AuditFigures
+from curate.core.records import AUDITED
+from curate.panel import judge_dependence
 from curate.runs.command import RUN, Names, argument, option
+from curate.runs.opening import need_audit, scored
 from curate.runs.options import OnPipeline, Plannable
+from curate.runs.running import all_stages, written
+from curate.system.files import read_json
 from curate.view.answers import Result
+from curate.view.record_words import RecordWords
 from curate.view.text import as_table, caveats, too_few
-
-if TYPE_CHECKING:
-    from curate.runs.runner import Run
+from curate.view.words import strings
 
 
 class AuditCommand(OnPipeline, Plannable):
@@ -45,80 +51,44 @@ class AuditCommand(OnPipeline, Plannable):
     )
     language: str | None = option("Language of the texts, such as zh; default: detected.", None, key="language")
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[AuditFigures]:
         """Return the figures of the audit; with `plan`, the cost of judging."""
-        from curate.runs.opening import need_audit, scored
-        from curate.runs.running import all_stages, written
-        from curate.system.files import read_json
-
         work = need_audit(self.open_run_on("audit", self.source, tuple(scored(self.score))))
         if estimate := all_stages(self, work, force=self.force):
             return estimate
-        figures = read_json(work.folder / "audit" / "audit.json")
-        warnings = [*figures["dependence"]["warnings"], *caveats(figures["heuristic"], figures["queries"])]
-        return Result(figures, _lines(figures, work), warnings, event={**written(work, None), "data": figures})
+        figures = AuditFigures.from_json(read_json(work.folder / "audit" / "audit.json"))
+        warnings = [*(figures.dependence.warnings or ()), *caveats(figures.heuristic, figures.queries)]
+        event = {**written(work, None), "data": figures.to_json()}
+        return Result(figures, _text(figures, work.folder), warnings, event=event)
 
 
-def _lines(figures: dict[str, Any], work: "Run") -> Iterator[str]:
+def _text(figures: AuditFigures, folder: Path) -> Iterator[str]:
     """Yield the printed lines: main figures, and paths of the written files."""
-    yield f"{figures['queries']:,} queries, {figures['pairs']:,} pairs judged by {', '.join(figures['panel'])}"
-    if relevant_from := figures.get("relevant_from"):
-        yield f"labels of {relevant_from} and above count as relevant; the repaired labels keep the scores of the set"
-    if figures["heuristic"]:
-        yield "THE JUDGES ARE HEURISTICS: these means show the machinery and are no evidence about the labels"
-    yield from _panel(figures)
-    for table in _tables(figures):
-        yield as_table(table, digits=3)
-    yield from too_few(figures["queries"])
-    patch = figures["patch"]
-    for name in ("added", "removed"):
-        yield f"labels {name}: {patch[name]:,}, of which {patch[f'{name}_copies']:,} by equal text alone"
-    for name in ("patch.tsv", "qrels.tsv", "mteb"):
-        yield f"{name}: {work.folder / 'audit' / name}"
-    yield f"report: {work.folder / 'audit.html'}"
+    say = RecordWords("audit/audit")
+    yield say("head", figures, judges=", ".join(figures.panel))
+    if figures.relevant_from:
+        yield say("relevant_from", figures)
+    if figures.heuristic:
+        yield say("heuristic")
+    yield from (say("warning", warning=warning) for warning in figures.dependence.warnings or ())
+    if len(figures.panel) > 1:
+        yield judge_dependence.worth(figures.dependence, strings("en")["dependence"])
+    yield as_table([say.cells("measure", figures.measures[name], name=name.replace("_", " ")) for name in AUDITED])
+    for sample in figures.corrected:
+        estimates = ((name, getattr(sample, name)) for name in FIGURES if not sample.outdated)
+        if rows := [
+            say.cells("corrected", estimate, name=name.replace("_", " ")) for name, estimate in estimates if estimate
+        ]:
+            yield as_table(rows)
+    if effects := [_system(system, figures.systems.recall_depth) for system in figures.systems.systems]:
+        yield as_table(effects, digits=3)
+    yield from too_few(figures.queries)
+    yield from (say("added", figures.patch), say("removed", figures.patch))
+    yield from (say("file", name=name, folder=folder) for name in ("patch.tsv", "qrels.tsv", "mteb"))
+    yield say("report", folder=folder)
 
 
-def _panel(figures: dict[str, Any]) -> Iterator[str]:
-    """Yield warnings on dependent judges, and the effective number of judges of a panel."""
-    from curate.panel import judge_dependence
-    from curate.view.words import strings
-
-    yield from (f"WARNING: {warning}" for warning in figures["dependence"]["warnings"])
-    if len(figures["panel"]) > 1:
-        yield judge_dependence.worth(
-            judge_dependence.Dependence.from_json(figures["dependence"]), strings("en")["dependence"]
-        )
-
-
-def _tables(figures: dict[str, Any]) -> Iterator[list[dict[str, object]]]:
-    """Yield the main tables of audit.json: means, corrected means, systems."""
-    from curate.core.records import AUDITED
-
-    measured = ((name.replace("_", " "), figures["measures"][name]) for name in AUDITED)
-    yield [
-        {
-            "a query": name,
-            **{key: measure[key] for key in ("mean", "low", "high")},
-            "median": measure["spread"]["median"],
-        }
-        for name, measure in measured
-    ]
-    for sample in figures["corrected"]:
-        estimates = (
-            (name, sample.get(name)) for name in ("false_negatives", "false_positives", "positives", "precision")
-        )
-        rows = [{"corrected": name.replace("_", " "), **estimate} for name, estimate in estimates if estimate]
-        if rows:
-            yield rows
-    depth = figures["systems"]["recall_depth"]
+def _system(system: Mapping[str, Any], depth: int) -> dict[str, object]:
     heads = {"ndcg": "nDCG@10", f"recall_at_{depth}": f"recall@{depth}", "rank": "rank"}
-    columns = {f"{head} {side}": f"{key}_{side}" for key, head in heads.items() for side in ("old", "new")}
-    if systems := figures["systems"]["systems"]:
-        yield [
-            {
-                "system": system["system"],
-                **{head: system[key] for head, key in columns.items()},
-                "circular": "yes" if system["circular"] else "no",
-            }
-            for system in systems
-        ]
+    cells = {f"{head} {side}": system[f"{key}_{side}"] for key, head in heads.items() for side in ("old", "new")}
+    return {"system": system["system"], **cells, "circular": "yes" if system["circular"] else "no"}

@@ -25,20 +25,19 @@ from statistics import NormalDist
 import numpy as np
 import polars as pl
 
-from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.figures import ABSENT, Record, figure
 from curate.panel.audit_design import LABELLED, UNLABELLED
-from curate.review.agreement import checked
+from curate.review.agreement import SampleEstimate, checked
 from curate.review.desk import Desk
 from curate.stats.sample_estimates import LEVEL, Bounded, Estimate, StratumCounts, share
 from curate.stats.tally import Floats
 
 
-@dataclass(frozen=True)
 class Mean(Bounded):
     """A corrected mean per query with its interval."""
 
-    queries: int
+    queries: int = figure("queries of the mean")
 
 
 @dataclass(frozen=True)
@@ -136,31 +135,45 @@ def _count_table(rows: pl.DataFrame, queries: Sequence[str], names: Sequence[str
 FIGURES = ("false_negatives", "false_positives", "positives", "precision")
 
 
-def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:
-    """Return the figures of `Corrected` as mappings for JSON: false_negatives, false_positives, positives, precision.
+class CorrectedCounts(Record, schema_name="corrected"):
+    """Counts of an audit corrected by what people answered; None if a stratum that a figure needs has no answer."""
+
+    sample: str = figure("name of the sample")
+    outdated: bool = figure("whether it was drawn of other verdicts")
+    answered: int | None = figure("pairs that were answered", default=None, optional=True)
+    twice: int | None = figure("pairs that two people read", default=None, optional=True)
+    false_negatives: SampleEstimate | None = figure("mean of a query", default=ABSENT, optional=True)
+    false_positives: SampleEstimate | None = figure("mean of a query", default=ABSENT, optional=True)
+    positives: SampleEstimate | None = figure("relevant documents of a query", default=ABSENT, optional=True)
+    precision: SampleEstimate | None = figure(
+        "share of the claimed false negatives that people confirm", default=ABSENT, optional=True
+    )
+
+
+def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> CorrectedCounts:
+    """Return the figures of `Corrected`, rounded.
 
     `pairs` are the current pairs by `audit_design.strata`. A sample drawn from other pairs or strata is `outdated`, and
     no figure is defined.
     """
     design = sample_answers.sample.design
     if _outdated(sample_answers, pairs):
-        return {"sample": design.name, "outdated": True}
+        return CorrectedCounts(design.name, outdated=True)
     rows = [row for row in checked(sample_answers) if row.settled]
     answers = [(row.ids[0], row.stratum, row.relevant) for row in rows]
     columns = {"query_id": pl.String, "stratum": pl.String, "relevant": pl.Boolean}
     corrected = correct(pairs, pl.DataFrame(answers, columns, orient="row"), queries)
-    # None if a stratum that the figure needs has no answer
     figures: dict[str, Bounded | None] = {name: getattr(corrected, name) for name in FIGURES}
-    return {
-        "sample": design.name,
-        "outdated": False,
-        "answered": corrected.answered,
-        "twice": sum(row.read_twice for row in rows),
+    return CorrectedCounts(
+        sample=design.name,
+        outdated=False,
+        answered=corrected.answered,
+        twice=sum(row.read_twice for row in rows),
         **{
-            name: None if figure is None else {**figure.bounds(5), "answered": figure.answered}
-            for name, figure in figures.items()
+            name: None if bounded is None else SampleEstimate(**bounded.bounds(5), answered=bounded.answered)
+            for name, bounded in figures.items()
         },
-    }
+    )
 
 
 def _outdated(sample_answers: Desk, pairs: pl.DataFrame) -> bool:

@@ -10,18 +10,17 @@ Only retrieved pairs are judged, so both kinds of errors are lower bounds.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import numpy as np
 import polars as pl
 
-from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.figures import Record, figure
 from curate.core.records import AUDITED, TABLES
 from curate.core.scale import Scale
 from curate.panel.voting import PAIR
 from curate.stats import ratios
-from curate.stats.distribution import spread
+from curate.stats.distribution import Spread, spread
 from curate.stats.tally import Floats
 
 MISSED = ("false negative", "duplicate", "same question")
@@ -117,20 +116,36 @@ def mean(values: Floats, seed: int) -> tuple[float, float | None, float | None]:
     """Return the mean of a value per query and its 95 % bootstrap interval over queries (None for a single query)."""
     estimate = ratios.mean(values, np.arange(len(values)), seed)
     assert estimate is not None  # there is a query
+    assert estimate.value is not None
     return estimate.value, estimate.low, estimate.high
 
 
-def measures(counts: pl.DataFrame, seed: int) -> dict[str, Json]:
-    """Return measure -> `total`, `mean` per query with 95 % interval (`low`, `high`), and distribution (`spread`)."""
-    by_measure: dict[str, Json] = {}
+class AuditMeasure(Record, schema_name="measure"):
+    """A count per query."""
+
+    total: int = figure("of all queries")
+    mean: float | None = figure("mean of a query")
+    low: float | None = figure("lower bound of its 95 % interval, a bootstrap over queries")
+    high: float | None = figure("upper bound")
+    spread: Spread = figure("distribution over queries")
+
+
+class PatchSizes(Record, schema_name="patch"):
+    """Labels that the patch adds and removes."""
+
+    added: int = figure("labels that are added")
+    added_copies: int = figure("those of them by equal text alone, which nobody judged")
+    removed: int = figure("labels that are removed")
+    removed_copies: int = figure("those of them by equal text alone")
+
+
+def measures(counts: pl.DataFrame, seed: int) -> dict[str, AuditMeasure]:
+    """Return measure -> its count per query."""
+    by_measure = {}
     for name in AUDITED:
         figures = mean(counts[name].to_numpy().astype(np.float64), seed)
-        bounds = (None if figure is None else round(figure, 5) for figure in figures)
-        by_measure[name] = {
-            "total": int(counts[name].sum()),
-            **dict(zip(("mean", "low", "high"), bounds, strict=True)),
-            "spread": asdict(spread(counts[name].to_list())),
-        }
+        average, low, high = (None if bound is None else round(bound, 5) for bound in figures)
+        by_measure[name] = AuditMeasure(int(counts[name].sum()), average, low, high, spread(counts[name].to_list()))
     return by_measure
 
 
@@ -182,15 +197,16 @@ def _copies(patches: pl.DataFrame, compared: pl.DataFrame, documents: pl.DataFra
     )
 
 
-def sizes(patches: pl.DataFrame) -> dict[str, Json]:
-    """Return the numbers of patch rows, `added` and `removed`, and among them of unjudged copies (`..._copies`).
+def sizes(patches: pl.DataFrame) -> PatchSizes:
+    """Return the numbers of patch rows, and among them of unjudged copies.
 
     No other count of the audit includes these copies, so more labels may be removed than there are false positives.
     """
-    signs = {"added": "+", "removed": "-"}
-    counts: dict[str, Json] = {name: int((patches["sign"] == sign).sum()) for name, sign in signs.items()}
-    copied = {f"{name}_copies": int((patches["reason"] == COPIED[sign]).sum()) for name, sign in signs.items()}
-    return {**counts, **copied}
+    rows, copies = (
+        {sign: int((patches[column] == key).sum()) for sign, key in keys.items()}
+        for column, keys in (("sign", {"+": "+", "-": "-"}), ("reason", COPIED))
+    )
+    return PatchSizes(rows["+"], copies["+"], rows["-"], copies["-"])
 
 
 def repaired(labels: pl.DataFrame, patches: pl.DataFrame, relevant_from: int) -> pl.DataFrame:

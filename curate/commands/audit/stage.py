@@ -10,11 +10,12 @@ import polars as pl
 from curate.ask import build, privacy_guard, seating
 from curate.commands.audit import Config, page
 from curate.commands.audit import labels as audit
-from curate.commands.audit.correction import corrected_counts
-from curate.commands.audit.labels import mean
+from curate.commands.audit.correction import CorrectedCounts, corrected_counts
+from curate.commands.audit.labels import AuditMeasure, PatchSizes, mean
 from curate.core.config import Json, check
 from curate.core.duplicates import same_text
 from curate.core.errors import ConfigError, DataError
+from curate.core.figures import Record, figure
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Benchmark
 from curate.core.records import FILTERED, Query
@@ -62,6 +63,52 @@ class Effect:
     """Whether its encoder is also a judge, so that its score on the new labels is biased upwards."""
 
 
+class SystemEffects(Record, schema_name="systems"):
+    """Systems under the old and the new labels."""
+
+    queries: int = figure("queries that have a positive with both")
+    recall_depth: int = figure("depth of recall, which is in its names")
+    systems: tuple[Mapping[str, Any], ...] = figure(
+        "system, nDCG@10 and recall under the old and the new labels, ranks, circular"
+    )
+    tau_b: float | None = figure("of the two rankings")
+
+
+class UnknownLabels(Record, schema_name="unknown"):
+    """Labels of queries or documents that are not there."""
+
+    labels: int = figure("such labels")
+    named: tuple[str, ...] = figure("some of their ids")
+    reasons: Mapping[str, int] = figure("what is not there -> labels")
+
+
+class AuditMasking(Record, schema_name="masking"):
+    """What masking did to the texts."""
+
+    made_equal: int = figure("texts that masking made equal")
+    patched: int = figure("labels of the patch on such texts, or on shortened ones")
+    shortened: int = figure("texts that masking made much shorter")
+
+
+class AuditFigures(Record, schema_name="figures"):
+    """What a panel makes of the labels of a set, or the plan of judging (--plan)."""
+
+    name: str = figure("name of the set")
+    queries: int = figure("audited queries")
+    queries_without_label: int = figure("those without a label")
+    pairs: int = figure("that were judged")
+    panel: tuple[str, ...] = figure("judges")
+    heuristic: bool = figure("whether heuristics alone judged")
+    relevant_from: int | None = figure("lowest score of the set's qrels that means relevant", optional=True)
+    unknown: UnknownLabels = figure("labels of queries or documents that are not there")
+    dependence: Dependence = figure("what the judges have in common")
+    measures: Mapping[str, AuditMeasure] = figure("name -> a count per query")
+    patch: PatchSizes = figure("labels that the patch adds and removes")
+    masking: AuditMasking = figure("what masking did to the texts")
+    corrected: tuple[CorrectedCounts, ...] = figure("the counts corrected by what people answered, a row per sample")
+    systems: SystemEffects = figure("systems under the old and the new labels")
+
+
 def compare(
     rankings: pl.DataFrame,
     old: pl.DataFrame,
@@ -71,8 +118,8 @@ def compare(
     depth: int,
     seed: int,
     judges: Collection[str] = (),
-) -> dict[str, Json]:
-    """Return the number of `queries` compared, the `systems` with their `Effect`, and `tau_b` of the two rankings.
+) -> SystemEffects:
+    """Return the effect on the systems.
 
     `rankings` is the table `rankings`, `old` and `new` the labels, `judged` the judged pairs. Systems are ranked by
     nDCG@10 and sorted by their rank with the new labels. Recall is at `depth`, which is in the names of keys, such as
@@ -95,15 +142,15 @@ def compare(
         for effect, old_rank, new_rank in zip(system_effects, *ranks, strict=True)
     ]
     scores = [{effect.system: getattr(effect, side) for effect in system_effects} for side in ("ndcg_old", "ndcg_new")]
-    return {
-        "queries": len(queries),
-        "recall_depth": depth,
-        "systems": [
-            {name.replace("recall_", f"recall_at_{depth}_"): figure for name, figure in asdict(effect).items()}
+    return SystemEffects(
+        queries=len(queries),
+        recall_depth=depth,
+        systems=tuple(
+            {name.replace("recall_", f"recall_at_{depth}_"): entry for name, entry in asdict(effect).items()}
             for effect in sorted(placed, key=lambda effect: (effect.rank_new, effect.system))
-        ],
-        "tau_b": rank_correlation.tau_b(*scores),
-    }
+        ),
+        tau_b=rank_correlation.tau_b(*scores),
+    )
 
 
 def _system_effect(
@@ -183,25 +230,31 @@ def run(config: Config, context: Context) -> Report:
     panel = read_json(context.folder("judge") / "panel.json")
     encoders = {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
     with waiting(context.progress, StepLabel("measuring labels and systems")):
-        figures: dict[str, Any] = {
-            **_set_facts(context, counts),
-            **({} if context.relevant_from is None else {"relevant_from": cut}),
-            "dependence": card_facts.dependence(context).to_json(),
-            "measures": audit.measures(counts, context.seed),
-            "patch": audit.sizes(patches),
-            "masking": _masking(context, patches),
-            "corrected": [
+        figures = AuditFigures(
+            name=context.name,
+            queries=len(counts),
+            queries_without_label=int((counts["labels"] == 0).sum()),
+            pairs=len(verdicts),
+            panel=tuple(sorted(panel)),
+            heuristic=all("heuristic" in identity for identity in panel.values()),
+            relevant_from=context.relevant_from,
+            unknown=_unknown(context),
+            dependence=card_facts.dependence(context),
+            measures=audit.measures(counts, context.seed),
+            patch=audit.sizes(patches),
+            masking=_masking(context, patches),
+            corrected=tuple(
                 corrected_counts(answers, strata(verdicts, labels), queries["query_id"].to_list())
                 for answers in _reviewed_samples(context)
-            ],
-            "systems": compare(rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=encoders),
-        }
+            ),
+            systems=compare(rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=encoders),
+        )
     _write(context, compared, counts, patches, repaired)
     _export(context, repaired, positives, figures)
-    write_json(context.out / "audit.json", figures)
-    write_text(context.out / "audit.html", _page(config, context, figures, compared, counts))
+    write_json(context.out / "audit.json", figures.to_json())
+    write_text(context.out / "audit.html", _page(config, context, figures.to_json(), compared, counts))
     return Report(
-        len(compared), len(repaired), facts={"labels": len(labels), **figures["patch"]}, notes=_notes(figures)
+        len(compared), len(repaired), facts={"labels": len(labels), **figures.patch.to_json()}, notes=_notes(figures)
     )
 
 
@@ -211,37 +264,23 @@ def _first_ids(context: Context, table: str, column: str) -> pl.DataFrame:
     return classes.select(pl.col("id").alias(column), first=pl.col("id").first().over("class"))
 
 
-def _set_facts(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
-    """Return the facts on the data set and the panel for audit.json."""
-    panel = read_json(context.folder("judge") / "panel.json")
+def _unknown(context: Context) -> UnknownLabels:
     lost = context.read("mask", "dropped").filter(pl.col("table") == "qrels").sort("id")
-    return {
-        "name": context.name,
-        "queries": len(counts),
-        "queries_without_label": int((counts["labels"] == 0).sum()),
-        "pairs": len(context.read("consensus", "verdicts")),
-        "panel": sorted(panel),
-        "heuristic": all("heuristic" in identity for identity in panel.values()),
-        "unknown": {
-            "labels": len(lost),
-            "reasons": dict(lost.group_by("reason").len().sort("reason").iter_rows()),
-            "named": lost["id"].head(NAMED).to_list(),
-        },
-    }
+    reasons = dict(lost.group_by("reason").len().sort("reason").iter_rows())
+    return UnknownLabels(len(lost), tuple(lost["id"].head(NAMED)), reasons)
 
 
-def _masking(context: Context, patches: pl.DataFrame) -> dict[str, Json]:
-    """Return the numbers of texts that masking made equal or much shorter, and of patch rows on such texts."""
+def _masking(context: Context, patches: pl.DataFrame) -> AuditMasking:
     altered, facts = context.read("mask", "altered"), context.done("mask").facts
     is_altered = [
         pl.col(column).is_in(altered.filter(pl.col("table") == table)["id"].implode())
         for table, column in (("queries", "query_id"), ("corpus", "doc_id"))
     ]
-    counts: dict[str, Json] = {
+    counts = {
         fact: sum(int(cast("int", facts.get(f"{fact}_{table}", 0))) for table in ("queries", "corpus"))
         for fact in ("made_equal", "shortened")
     }
-    return {**counts, "patched": patches.filter(pl.any_horizontal(is_altered)).height}
+    return AuditMasking(**counts, patched=patches.filter(pl.any_horizontal(is_altered)).height)
 
 
 def _with_call_ids(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
@@ -291,7 +330,7 @@ def _write(
     qrels.write_csv(context.out / "qrels.tsv", separator="\t")
 
 
-def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, figures: Mapping[str, Any]) -> None:
+def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, figures: AuditFigures) -> None:
     """Write the repaired set, without queries that have no positive, in mteb's format; ids are unchanged."""
     queries = context.queries.join(positives, on="query_id", how="semi", maintain_order="left")
     rubric = context.done("judge").facts.get("rubric")
@@ -306,9 +345,9 @@ def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, f
         scale=context.scale,
         relevant_from=context.relevant_from or 1,
         facts={
-            "weak_judges": figures["heuristic"],
-            "judges": figures["panel"],
-            "dependence": card_facts.warned(Dependence.from_json(figures["dependence"])),
+            "weak_judges": figures.heuristic,
+            "judges": list(figures.panel),
+            "dependence": card_facts.warned(figures.dependence),
             "prompts": [rubric] if rubric else [],
             "parts": card_facts.had_a_part(context),
             "repaired": LABELS if (cut := context.relevant_from or 1) == 1 else f"{LABELS} {SCORES.format(cut)}",
@@ -348,23 +387,23 @@ def _page(
     )
 
 
-def _notes(figures: Mapping[str, Any]) -> list[str]:
+def _notes(figures: AuditFigures) -> list[str]:
     """Return notes on how the figures may be used, one sentence each."""
-    notes = [f"WARNING: {warning}" for warning in figures["dependence"]["warnings"]]
-    if figures["heuristic"]:
+    notes = [f"WARNING: {warning}" for warning in figures.dependence.warnings or ()]
+    if figures.heuristic:
         notes.append("all judges are heuristics: the means show the machinery and are no evidence about the labels")
-    if figures["queries"] < FEW:
+    if figures.queries < FEW:
         notes.append(f"with fewer than {FEW} queries the intervals are too narrow")
-    if lost := figures["unknown"]["labels"]:
+    if lost := figures.unknown.labels:
         notes.append(
             f"{lost:,} labels name texts that are not there, and are in no figure: see `unknown` in audit.json"
         )
-    if lines := figures["masking"]["patched"]:
+    if lines := figures.masking.patched:
         notes.append(
             f"{lines:,} lines of the patch are about texts that masking made equal to others or took more than a third "
             "of, so the panel did not see what they said: see `curate show mask/altered`"
         )
-    old = [sample["sample"] for sample in figures["corrected"] if sample["outdated"]]
+    old = [sample.sample for sample in figures.corrected if sample.outdated]
     notes += [f"the sample {name!r} was drawn of other verdicts and corrects nothing" for name in old]
     return notes
 

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from curate.core.figures import Record, figure
 from curate.core.scale import Scale
 from curate.panel.position_bias import sides_of, steps_of
 from curate.stats.ratios import Ratio, mean, numbered
@@ -18,32 +18,30 @@ from curate.stats.tally import Floats
 Marks = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Leniency:
+class Leniency(Record, schema_name="against"):
     """A judge's grades compared with reference grades; shares are from 0 to 1, None without a pair."""
 
-    pairs: int
-    steps: Ratio | None
-    """Mean difference of the judge's grade and the reference, in steps of the scale; positive means lenient."""
-    cut: Ratio | None
-    """Difference of the shares of pairs that judge and reference find relevant; positive means lenient."""
-    confusion: list[list[int]]
-    """Number of pairs by the judge's grade (rows, best first) and the reference's (columns, best first)."""
-    precision: Mapping[str, Estimate | None]
-    """Grade of the judge -> share of its pairs that the reference finds relevant."""
-    sensitivity: Estimate | None
-    """Share of the reference's relevant pairs that the judge finds relevant too."""
-    specificity: Estimate | None
+    pairs: int = figure("pairs with both grades")
+    steps: Ratio | None = figure("mean difference of the grades, in steps of the scale; positive means lenient")
+    cut: Ratio | None = figure("difference of the shares of relevant pairs; positive means lenient")
+    confusion: tuple[tuple[int, ...], ...] = figure(
+        "pairs by the judge's grade (rows, best first) and the reference's (columns, best first)"
+    )
+    precision: Mapping[str, Estimate | None] = figure(
+        "grade of the judge -> share of its pairs that the reference finds relevant"
+    )
+    sensitivity: Estimate | None = figure("share of the reference's relevant pairs that the judge finds relevant too")
+    specificity: Estimate | None = figure("the same of pairs that are not relevant")
 
 
-@dataclass(frozen=True)
-class Prevalence:
-    """Share of pairs that are relevant: by the judge (`apparent`), and corrected for its errors, with an interval."""
+class Prevalence(Record):
+    """Share of pairs that are relevant, corrected for the judge's errors."""
 
-    apparent: float
-    value: float
-    low: float
-    high: float
+    apparent: float = figure("by the judge", nullable=True)
+    value: float = figure("corrected", nullable=True)
+    low: float = figure("lower bound of its interval", nullable=True)
+    high: float = figure("upper bound", nullable=True)
+    source: str = figure("what its errors were measured with: people or controls", default="")
 
 
 def against(pairs: pl.DataFrame, seed: int, scale: Scale) -> Leniency:
@@ -63,7 +61,7 @@ def against(pairs: pl.DataFrame, seed: int, scale: Scale) -> Leniency:
         pairs=len(rows),
         steps=mean(steps_of(rows["grade"], scale) - steps_of(rows["reference"], scale), queries, seed),
         cut=mean(judged_relevant.astype(np.float64) - relevant, queries, seed),
-        confusion=[[pair_counts.get((row, column), 0) for column in scale.labels] for row in scale.labels],
+        confusion=tuple(tuple(pair_counts.get((row, column), 0) for column in scale.labels) for row in scale.labels),
         precision={grade: share(weight, relevant, grades == grade) for grade in scale.labels},
         sensitivity=share(weight, judged_relevant, relevant),
         specificity=share(weight, ~judged_relevant, ~relevant),

@@ -1,26 +1,72 @@
 """Diagnostics of judges from existing ratings of a panel: strictness, accuracy, shared errors; nothing is sent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from curate.commands.check import leniency
-from curate.commands.check.leniency import Leniency
-from curate.core.config import Json
+from curate.commands.check.leniency import Leniency, Prevalence
+from curate.core.figures import Record, figure
 from curate.core.scale import Scale
 from curate.panel import position_bias, voting
-from curate.panel.controls import PAIR
+from curate.panel.controls import PAIR, Accuracy
+from curate.panel.judge_dependence import Dependence
+from curate.panel.position_bias import Slots
 from curate.review.agreement import in_common
 from curate.stats import agreement
-from curate.stats.ratios import mean, numbered
+from curate.stats.ratios import Ratio, mean, numbered
 from curate.stats.sample_estimates import Estimate, wilson
 from curate.stats.tally import Floats, tally
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+
+class JudgeFigures(Record, schema_name="judge"):
+    """Figures of one judge, compared with the other judges, with people, and with the given qrels."""
+
+    rated: int = figure("pairs with a grade")
+    relevant: Estimate | None = figure("share of them that it finds relevant")
+    position: Slots = figure("dependence of its grades on the position in the prompt")
+    strictness: Ratio | None = figure("mean difference to the other judges, in grades")
+    against_panel: Leniency | None = figure("against the unanimous grades of the others")
+    against_people: Leniency | None = figure("against people's grades; null if they have no pair in common")
+    legacy: Estimate | None = figure("share of the given qrels that it confirms")
+    heuristic: bool = figure("whether it is no language model", default=False)
+    controls: Accuracy | None = figure("null where none was measured", default=None)
+    prevalence: Prevalence | None = figure("null where its errors are unknown", default=None)
+    again: Any = figure("prompts repeated in another form -> what changed", default=None)
+
+
+class PanelFigures(Dependence, schema_name="dependence"):
+    """What the judges of a panel have in common, and how far their unanimous grades are those of people."""
+
+    def left_out(self) -> set[str]:
+        """Return the warnings, which are those of the answer."""
+        return {"warnings"}
+
+
+class GateFigures(Record, schema_name="gate"):
+    """Which judges passed their controls."""
+
+    floor: float = figure("lower bound that a judge's controls must reach")
+    least: int = figure("controls of each kind that it takes")
+    failed: tuple[str, ...] | None = figure("null if nothing was measured")
+    allow_weak_judges: bool = figure("whether the pipeline goes on with judges that did not pass")
+    untested: tuple[str, ...] = figure("families of adversarial controls that could not be made, a sentence each")
+
+
+class JudgesFigures(Record, schema_name="figures"):
+    """Figures of the judges of a run, or the plan (--plan); an error if judges did not pass the gate."""
+
+    judges: Mapping[str, JudgeFigures] = figure("judge -> its figures")
+    panel: PanelFigures = figure("what the judges have in common")
+    gate: GateFigures = figure("which judges passed their controls")
+    people: int = figure("pairs that people graded")
+    queries: int = figure("queries with a pool")
+    made_from: str | None = figure(
+        "identifies the tables that it saw, so that the figures are not shown as those of others"
+    )
+    warnings: tuple[str, ...] = figure("what to know of judges and panel", default=())
 
 
 def judge(
@@ -30,8 +76,8 @@ def judge(
     positives: pl.DataFrame,
     seed: int,
     scale: Scale,
-) -> dict[str, Json]:
-    """Return the figures of one judge compared with the other judges, with assessors, and with original positives.
+) -> JudgeFigures:
+    """Return the figures of one judge that need nothing but ratings.
 
     `base` are the judge's ratings, `others` those of each other judge: query_id, doc_id, grade (and slot). `people` has
     query_id, doc_id, grade, weight.
@@ -39,15 +85,15 @@ def judge(
     rated = base.drop_nulls("grade")
     relevant = int(rated["grade"].is_in(list(scale.relevant)).sum())
     joined = rest(base, others, scale)
-    return {
-        "rated": len(rated),
-        "relevant": _plain(wilson(relevant, len(rated))),
-        "position": asdict(position_bias.slots(base, seed, scale)),
-        "strictness": strictness(joined, seed, scale),
-        "against_panel": asdict(leniency.against(joined, seed, scale)),
-        "against_people": _plain(against_people(base, people, seed, scale)),
-        "legacy": legacy(base, positives, scale),
-    }
+    return JudgeFigures(
+        rated=len(rated),
+        relevant=wilson(relevant, len(rated)),
+        position=position_bias.slots(base, seed, scale),
+        strictness=strictness(joined, seed, scale),
+        against_panel=leniency.against(joined, seed, scale),
+        against_people=against_people(base, people, seed, scale),
+        legacy=legacy(base, positives, scale),
+    )
 
 
 def against_people(base: pl.DataFrame, people: pl.DataFrame, seed: int, scale: Scale) -> Leniency | None:
@@ -77,28 +123,28 @@ def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl
     return table.select("query_id", "grade", reference=reference, others=pl.mean_horizontal(steps))
 
 
-def strictness(rows: pl.DataFrame, seed: int, scale: Scale) -> Json:
+def strictness(rows: pl.DataFrame, seed: int, scale: Scale) -> Ratio | None:
     """Return the mean difference of a judge's grade and the mean of the others, in steps; positive means lenient.
 
     `rows` are those of `rest`. The result has a 95 % interval.
     """
     both = rows.drop_nulls(["grade", "others"])
     above = position_bias.steps_of(both["grade"], scale) - both["others"].to_numpy()
-    return _plain(mean(above, numbered(both["query_id"]), seed))
+    return mean(above, numbered(both["query_id"]), seed)
 
 
-def legacy(base: pl.DataFrame, positives: pl.DataFrame, scale: Scale) -> Json:
+def legacy(base: pl.DataFrame, positives: pl.DataFrame, scale: Scale) -> Estimate | None:
     """Return the share of original positives that a judge finds relevant; they are noisy, so no judge fails by it."""
     graded = base.join(positives.select(PAIR), on=PAIR, how="semi").drop_nulls("grade")["grade"]
-    return _plain(wilson(int(graded.is_in(list(scale.relevant)).sum()), len(graded)))
+    return wilson(int(graded.is_in(list(scale.relevant)).sum()), len(graded))
 
 
-def prevalence(base: pl.DataFrame, sensitivity: Estimate | None, specificity: Estimate | None, scale: Scale) -> Json:
+def prevalence(
+    base: pl.DataFrame, sensitivity: Estimate | None, specificity: Estimate | None, scale: Scale
+) -> Prevalence | None:
     """Return the share of the judge's pairs that are relevant, corrected for its sensitivity and specificity."""
     grades = base.drop_nulls("grade")["grade"]
-    return _plain(
-        leniency.prevalence(int(grades.is_in(list(scale.relevant)).sum()), len(grades), sensitivity, specificity)
-    )
+    return leniency.prevalence(int(grades.is_in(list(scale.relevant)).sum()), len(grades), sensitivity, specificity)
 
 
 def panel(
@@ -108,30 +154,30 @@ def panel(
     families: Mapping[str, str | None],
     seed: int,
     scale: Scale,
-) -> dict[str, Json]:
-    """Return the share of unanimous grades that assessors confirm, and the figures of `in_common` on shared errors."""
+) -> PanelFigures:
+    """Return the share of unanimous grades that assessors confirm, and the figures of `in_common` on shared errors.
+
+    `kappa` and `kappa_cut` are None: see `kappas`.
+    """
     votes = voting.votes(ratings, names, scale)
     codes = voting.coded(votes, names, scale)
     human_grades = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
     human_labels = people.select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(scale.relevant)))
-    return {
-        "unanimous_as_people": _plain(
-            unanimous(codes, human_grades["grade"], human_grades["weight"].to_numpy(), scale)
-        ),
-        **in_common(ratings, names, human_labels, families, seed, scale).to_json(),
-    }
+    common = vars(in_common(ratings, names, human_labels, families, seed, scale))
+    agreed = unanimous(codes, human_grades["grade"], human_grades["weight"].to_numpy(), scale)
+    return PanelFigures(**common | {"unanimous_as_people": agreed})
 
 
-def kappas(ratings: pl.DataFrame, names: Sequence[str], scale: Scale) -> dict[str, Json]:
-    """Return Fleiss' kappa of a panel, on grades (`kappa`) and on binary labels (`kappa_cut`).
+def kappas(ratings: pl.DataFrame, names: Sequence[str], scale: Scale) -> tuple[float | None, float | None]:
+    """Return Fleiss' kappa of a panel, on grades and on binary labels.
 
-    `kappa_cut` is None on a scale without a relevance threshold.
+    The second is None on a scale without a relevance threshold.
     """
     codes = voting.codes(ratings, names, scale)
-    return {
-        "kappa": agreement.summary(tally(codes, len(scale.labels))).fleiss,
-        "kappa_cut": agreement.summary(tally(voting.sides(codes, scale), 2)).fleiss if scale.relevant else None,
-    }
+    return (
+        agreement.summary(tally(codes, len(scale.labels))).fleiss,
+        agreement.summary(tally(voting.sides(codes, scale), 2)).fleiss if scale.relevant else None,
+    )
 
 
 def unanimous(codes: voting.Codes, people: pl.Series, weight: Floats, scale: Scale) -> Estimate | None:
@@ -142,8 +188,3 @@ def unanimous(codes: voting.Codes, people: pl.Series, weight: Floats, scale: Sca
     agreed = (codes[:, :1] == codes).all(axis=1) & (codes[:, 0] >= 0) & people.is_not_null().to_numpy()
     first = np.array(scale.labels)[codes[:, 0]]
     return leniency.share(weight, first == people.to_numpy(), agreed)
-
-
-def _plain(figure: "DataclassInstance | None") -> Json:
-    """Return a figure as a mapping, None if undefined."""
-    return None if figure is None else asdict(figure)

@@ -6,14 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from curate.commands.evaluate import page_sections, provenance, query_sources
 from curate.commands.evaluate.figures import STOCK, EvaluationFigures, ModelScore, TaskFigures
 from curate.commands.evaluate.item_scores import MEDIAN, READINGS
-from curate.commands.evaluate.provenance import (
-    NOTHING_MISSED,
-    MissedLabels,
-    PublishedShares,
-    RelevantShare,
-    SampleShares,
-)
+from curate.commands.evaluate.provenance import NOTHING_MISSED, MissedLabels, PublishedShares, SampleShares
 from curate.core.figures import Figure
+from curate.review.agreement import SampleEstimate
 from curate.view import charts
 from curate.view.page_tables import points, ranged, table
 from curate.view.record_words import DASH, RecordWords
@@ -198,7 +193,7 @@ def _missed(missed: MissedLabels, say: RecordWords) -> Iterator[str]:
 
 
 def _shares(
-    labels: str, shares: SampleShares | PublishedShares, contested_of_relevant: RelevantShare | None, say: RecordWords
+    labels: str, shares: SampleShares | PublishedShares, contested_of_relevant: SampleEstimate | None, say: RecordWords
 ) -> str:
     share = ranged(contested_of_relevant)
     return say(

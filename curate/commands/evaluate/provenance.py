@@ -14,7 +14,7 @@ from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
 from curate.retrieval.encoders.presets import with_presets
 from curate.review import Desk, published, relevance_desks
-from curate.review.agreement import checked, part, shown
+from curate.review.agreement import SampleEstimate, checked, part, shown
 from curate.review.proof import prove
 from curate.runs.checks import CHECKS
 from curate.stats.sample_estimates import recall
@@ -48,32 +48,23 @@ def circular(model: str, task: EvaluationTask) -> list[str]:
     return [role for role in task.kind.circular if model in task.parts[role]]
 
 
-class RelevantShare(Record, schema_name="estimate"):
-    """A share of pairs, estimated from people's answers."""
-
-    value: float | None = figure("the share")
-    low: float | None = figure("lower bound of the 95 % interval")
-    high: float | None = figure("upper bound")
-    answered: int = figure("answers that it rests on")
-
-
 class SampleShares(Record, schema_name="sample"):
     """What a reviewed sample says of the panel's labels."""
 
     sample: str = figure("name of the sample")
-    negatives: RelevantShare | None = figure("share of the panel's negatives that people find relevant")
-    contested: RelevantShare | None = figure("share of contested pairs that people find relevant")
-    recall: RelevantShare | None = figure("share of all relevant pairs of the pool that are positives")
-    contested_of_relevant: RelevantShare | None = figure("share of what people find relevant that the panel contests")
+    negatives: SampleEstimate | None = figure("share of the panel's negatives that people find relevant")
+    contested: SampleEstimate | None = figure("share of contested pairs that people find relevant")
+    recall: SampleEstimate | None = figure("share of all relevant pairs of the pool that are positives")
+    contested_of_relevant: SampleEstimate | None = figure("share of what people find relevant that the panel contests")
 
 
 class PublishedShares(Record):
     """The same of published labels with answers of experts."""
 
     samples: tuple[str, ...] = figure("samples whose answers became labels")
-    negatives: RelevantShare | None = figure("share of the negatives that people find relevant")
-    contested: RelevantShare | None = figure("share of contested pairs that people find relevant")
-    recall: RelevantShare | None = figure("share of all relevant pairs of the pool that are positives")
+    negatives: SampleEstimate | None = figure("share of the negatives that people find relevant")
+    contested: SampleEstimate | None = figure("share of contested pairs that people find relevant")
+    recall: SampleEstimate | None = figure("share of all relevant pairs of the pool that are positives")
 
 
 class MissedLabels(Record, schema_name="missed"):
@@ -94,7 +85,7 @@ def missed(run: Path | None) -> MissedLabels:
         return NOTHING_MISSED
     final, checked = published.prove(run), CHECKS["pool"].written(run) or {}
     samples = tuple(
-        SampleShares(answers.sample.design.name, *_label_shares(prove(answers)), _contested_share(answers))
+        SampleShares(answers.sample.design.name, *_label_shares(prove(answers).to_json()), _contested_share(answers))
         for answers in relevance_desks(run)
     )
     return MissedLabels(
@@ -107,7 +98,7 @@ def missed(run: Path | None) -> MissedLabels:
     )
 
 
-def _contested_share(answers: Desk) -> RelevantShare | None:
+def _contested_share(answers: Desk) -> SampleEstimate | None:
     """Return the share of contested pairs among those that assessors found relevant."""
     if not answers.sample.scale.relevant:
         return None
@@ -117,13 +108,15 @@ def _contested_share(answers: Desk) -> RelevantShare | None:
     }
     contested = [counts for name, counts in counts_by_stratum.items() if verdict_of(name) == "contested"]
     others = [counts for name, counts in counts_by_stratum.items() if verdict_of(name) != "contested"]
-    return _label_share(shown(recall(contested, others)))
+    return shown(recall(contested, others))
 
 
-def _label_shares(proof: Mapping[str, Any]) -> tuple[RelevantShare | None, RelevantShare | None, RelevantShare | None]:
+def _label_shares(
+    proof: Mapping[str, Any],
+) -> tuple[SampleEstimate | None, SampleEstimate | None, SampleEstimate | None]:
     """Return the shares of negatives and of contested pairs that are relevant, and recall."""
     negatives = proof["confirmed"].get("not relevant")
-    wrong = negatives and RelevantShare(
+    wrong = negatives and SampleEstimate(
         value=round(1 - negatives["value"], 4),
         low=round(1 - negatives["high"], 4),
         high=round(1 - negatives["low"], 4),
@@ -132,8 +125,8 @@ def _label_shares(proof: Mapping[str, Any]) -> tuple[RelevantShare | None, Relev
     return wrong, _label_share(proof["relevant"].get("contested")), _label_share(proof["recall"])
 
 
-def _label_share(estimate: Mapping[str, Any] | None) -> RelevantShare | None:
-    return RelevantShare.from_json(estimate) if estimate else None
+def _label_share(estimate: Mapping[str, Any] | None) -> SampleEstimate | None:
+    return SampleEstimate.from_json(estimate) if estimate else None
 
 
 # Models of the same family as a judge, with the self-preference of that judge.

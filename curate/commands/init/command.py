@@ -1,81 +1,31 @@
 """`curate init`: a first pipeline file for one's own data."""
 
 import sys
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from curate.runs.command import Assignments, Command, Names, argument, option
+from curate.commands.init.doubts import Doubt, doubt
+from curate.commands.init.looking import DataSources, look
+from curate.commands.init.request import InitOptions
+from curate.commands.init.screen import lines
+from curate.commands.init.writing import draft, need_free, write
+from curate.core.errors import ConfigError
+from curate.llm.providers.presets import told_presets
 from curate.system import interrupts
 from curate.view.answers import Result
 from curate.view.progress import bars
 
-if TYPE_CHECKING:
-    from curate.commands.init.doubts import Doubt
-    from curate.commands.init.looking import DataSources
-    from curate.commands.init.request import InitRequest
 
-
-class InitCommand(Command):
+class InitCommand(InitOptions):
     """Write a pipeline file for your data.
 
     What was chosen, and why, is printed.
     """
 
-    words = "init"
-    examples = ("init my-data --name my-benchmark", "init --queries questions.csv --corpus answers.jsonl")
-
-    asks = True
-    speaks_json = False
-
-    source: str | None = argument("A folder with queries, corpus and perhaps qrels, or an mteb task's name.", None)
-    queries: str | None = option("File of the queries.", None, metavar="FILE")
-    corpus: str | None = option("File of the documents.", None, metavar="FILE")
-    qrels: str | None = option("File of known relevant pairs, if there is one.", None, metavar="FILE")
-    column: tuple[str, ...] = option(
-        "Column of a field, such as corpus.id=doc_no; '<line>' takes line numbers for ids; may be repeated.",
-        (),
-        metavar="TABLE.FIELD=NAME",
-    )
-    name: str | None = option("Name of the benchmark and of its run folder.", None, metavar="NAME")
-    language: str | None = option("Language of the texts, such as zh; default: detected.", None, metavar="zh|en|...")
-    models: Names = option(
-        "Judges, separated by commas; default: those of models.yaml, and those with a key.",
-        (),
-        complete="judges",
-        metavar="NAMES",
-    )
-    file: Path | None = option("Pipeline file to write; default: NAME.yaml.", None, metavar="FILE")
-    settings: Assignments = option(
-        "Write a setting into the file; may be repeated.",
-        (),
-        flag="--set",
-        complete="settings",
-        metavar="SECTION.KEY=VALUE",
-    )
-
     def result(self) -> Result[Any]:
         """Look at the data, ask what they leave open, write the file, and return its path and the printed lines."""
-        from curate.commands.init.doubts import doubt
-        from curate.commands.init.request import InitRequest
-        from curate.commands.init.screen import lines
-        from curate.commands.init.writing import draft, need_free, write
-        from curate.llm.providers.presets import told_presets
-
-        request = typed = InitRequest(
-            self.source,
-            self.queries,
-            self.corpus,
-            self.qrels,
-            self.name,
-            self.language,
-            ",".join(self.models) or None,
-            self.file,
-            columns=self.column,
-            assign=tuple(self.settings),
-        )
+        request: InitOptions = self
         has_tables = all(request.said("ingest", key) for key in ("queries", "corpus"))
         if not request.said("ingest", "source") and not has_tables:
             request = _with_sources(request)
@@ -91,14 +41,12 @@ class InitCommand(Command):
         pipeline_draft = draft(user_data)
         output = [*lines(user_data, pipeline_draft)]
         write(pipeline_draft)
-        if request is not typed:
+        if request is not self:
             output.append(f"the same without questions: {request.command()}")
         return Result({"pipeline": str(request.path), "lines": output}, output)
 
-    def _look(self, request: "InitRequest") -> "DataSources":
+    def _look(self, request: InitOptions) -> DataSources:
         """Read the data; between two questions on a terminal, with bars of their own."""
-        from curate.commands.init.looking import look
-
         if not _terminal():
             return look(request, self.progress)
         with bars() as (progress, _):
@@ -110,11 +58,9 @@ def _terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _with_sources(request: "InitRequest") -> "InitRequest":
+def _with_sources(request: InitOptions) -> InitOptions:
     """Return the request with the sources that the user enters; ConfigError with what to type if not on a terminal."""
     if not _terminal():
-        from curate.core.errors import ConfigError
-
         raise ConfigError(
             "init: found no source, expected queries and documents; give a folder: curate init FOLDER, or two files: "
             "curate init --queries FILE --corpus FILE"
@@ -122,15 +68,14 @@ def _with_sources(request: "InitRequest") -> "InitRequest":
     if request.queries is None and request.corpus is None:
         folder = _prompt("Folder with queries and corpus (empty: two files)", default="")
         if folder:
-            return replace(request, source=folder)
+            return request.with_options(source=folder)
     queries = request.queries or _prompt("File of the queries")
-    return replace(request, queries=queries, corpus=request.corpus or _prompt("File of the documents"))
+    corpus = request.corpus or _prompt("File of the documents")
+    return request.with_options(queries=queries, corpus=corpus)
 
 
-def _with_choice(user_data: "DataSources", unsure: "Doubt") -> "InitRequest":
+def _with_choice(user_data: DataSources, unsure: Doubt) -> InitOptions:
     """Return the request with the user's choice; ConfigError with commands to copy if there is none."""
-    from curate.core.errors import ConfigError
-
     if not _terminal():
         raise ConfigError(unsure.remedy(user_data.request))
     typer.echo(unsure.sentence, err=True)
@@ -156,6 +101,4 @@ def _prompt(text: str, default: str | None = None) -> str:
     except typer.Abort:
         typer.echo(err=True)
         interrupts.check()
-        from curate.core.errors import ConfigError
-
         raise ConfigError("init: the input ended before an answer; nothing was written") from None

@@ -6,7 +6,7 @@ from itertools import permutations
 
 from curate.commands.init import pairing
 from curate.commands.init.looking import DataSources, chosen, named, rows
-from curate.commands.init.request import InitRequest
+from curate.commands.init.request import InitOptions
 from curate.core.errors import DataError
 from curate.pii.settings import Masking, masker
 from curate.pipeline.pipeline_edit import flow
@@ -45,7 +45,7 @@ class Doubt:
     sure: bool = False
     """Whether the first choice is taken without asking."""
 
-    def remedy(self, request: InitRequest) -> str:
+    def remedy(self, request: InitOptions) -> str:
         """Return the question as an error message that ends with one command per answer."""
         lines = [f"{choice.said}:\n  {request.also(choice.options).command()}" for choice in self.choices]
         return "\n".join([f"{self.sentence}; type one of these", *lines])

@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, permutations
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from curate.ask.forecast import SampleTexts
 from curate.commands.ingest import Config
 from curate.commands.init import pairing
-from curate.commands.init.request import InitRequest
+from curate.commands.init.request import InitOptions
 from curate.core import records
 from curate.core.config import check
 from curate.core.errors import ConfigError, CurateError, DataError, UserError
@@ -41,7 +41,7 @@ _WORDS = {
 _LISTED = 8
 
 
-def need_two_tables(request: InitRequest, config: Input) -> None:
+def need_two_tables(request: InitOptions, config: Input) -> None:
     """Raise ConfigError with commands to type if the source is a single file, or a folder without queries or corpus."""
     if config.source is None or config.source in DEMOS:
         return
@@ -57,12 +57,12 @@ def need_two_tables(request: InitRequest, config: Input) -> None:
         raise ConfigError(_missing_tables(source, absent, request))
 
 
-def _missing_tables(folder: Path, absent: Sequence[Table], request: InitRequest) -> str:
+def _missing_tables(folder: Path, absent: Sequence[Table], request: InitOptions) -> str:
     """Return a message on a folder's files and missing tables, with commands that name the tables."""
     files = readable(folder)
     names = [path.name for path in files]
     listed = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "no file that can be read"
-    remaining = replace(request, source=None) if len(absent) > 1 else request
+    remaining = request.with_options(source=None) if len(absent) > 1 else request
     commands = [
         remaining.command(*(word for table, file in zip(absent, chosen, strict=True) for word in (f"--{table}", file)))
         for chosen in _assigned(files, absent)
@@ -85,12 +85,12 @@ def _assigned(files: Sequence[Path], absent: Sequence[Table]) -> list[tuple[str,
     return [likely]
 
 
-def _one_file(path: Path, request: InitRequest) -> str:
+def _one_file(path: Path, request: InitOptions) -> str:
     """Return a message on the likely content of a single file, with one command per interpretation."""
     query_column, document_column = (_named_column(path, table) for table in TABLES[:2])
-    as_queries = replace(request, source=None, queries=str(path), corpus="FILE").command()
-    as_corpus = replace(request, source=None, queries="FILE", corpus=str(path)).command()
-    both = replace(request, source=None, queries=str(path), corpus=str(path)).command()
+    as_queries = request.with_options(source=None, queries=str(path), corpus="FILE").command()
+    as_corpus = request.with_options(source=None, queries="FILE", corpus=str(path)).command()
+    both = request.with_options(source=None, queries=str(path), corpus=str(path)).command()
     if len(sheets := _sheets(path)) > 1:
         return f"{path}: found a workbook with the sheets {' and '.join(sheets)}; name it as both tables: {both}"
     if query_column and document_column and query_column != document_column:
@@ -151,7 +151,7 @@ _ASKED = re.compile(r"ingest\.(?:(?P<table>queries|corpus|qrels)\.)?(?:sheet|del
 class DataSources:
     """Sources, table profiles and languages of the user's data."""
 
-    request: InitRequest
+    request: InitOptions
     input: Config
     sources: Sources
     tables: Mapping[Table, TableLook]
@@ -185,7 +185,7 @@ class DataSources:
         return {name: (count[self.spoken.language], count.total()) for name, count in counts.items()}
 
 
-def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
+def look(request: InitOptions, progress: Progress = quiet) -> DataSources:
     """Return the sources and table profiles from one pass over the data.
 
     ConfigError or DataError, with commands to type, if a table or column is missing.
@@ -216,7 +216,7 @@ def _text_columns(config: Config, located: Sources) -> tuple[Mapping[Table, str]
     return (cells, cells) if cells and {**cells, **given_columns} == cells else ({}, given_columns)
 
 
-def _setting_commands(error: UserError, request: InitRequest) -> list[str]:
+def _setting_commands(error: UserError, request: InitOptions) -> list[str]:
     """Return commands with the setting that an error requests, one per choice; [] if it requests none."""
     message = str(error)
     match = _ASKED.search(message)

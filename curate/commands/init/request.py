@@ -3,12 +3,12 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from curate.core.config import Json, Settings, override, put
 from curate.core.errors import ConfigError, suggestion
+from curate.runs.command import Assignments, Command, Names, argument, option
 from curate.tables.readers import TABLES, Table
 from curate.tables.readers.items import NAMES
 
@@ -20,23 +20,40 @@ _LONGEST = 80
 """Maximum number of characters of a benchmark's name, as in `Head`."""
 
 
-@dataclass(frozen=True)
-class InitRequest:
-    """The options of `curate init`."""
+class InitOptions(Command):
+    """The options of `curate init`, and what follows from them."""
 
-    source: str | None = None
-    queries: str | None = None
-    corpus: str | None = None
-    qrels: str | None = None
-    name: str | None = None
-    language: str | None = None
-    models: str | None = None
-    """Names of judges, separated by commas; None: available ones are proposed."""
-    file: Path | None = None
-    columns: tuple[str, ...] = ()
-    """Columns, each as TABLE.FIELD=NAME."""
-    assign: tuple[str, ...] = ()
-    """Settings, each as section.key=value, like those of `curate run --set`."""
+    words = "init"
+    examples = ("init my-data --name my-benchmark", "init --queries questions.csv --corpus answers.jsonl")
+
+    asks = True
+    speaks_json = False
+
+    source: str | None = argument("A folder with queries, corpus and perhaps qrels, or an mteb task's name.", None)
+    queries: str | None = option("File of the queries.", None, metavar="FILE")
+    corpus: str | None = option("File of the documents.", None, metavar="FILE")
+    qrels: str | None = option("File of known relevant pairs, if there is one.", None, metavar="FILE")
+    column: tuple[str, ...] = option(
+        "Column of a field, such as corpus.id=doc_no; '<line>' takes line numbers for ids; may be repeated.",
+        (),
+        metavar="TABLE.FIELD=NAME",
+    )
+    name: str | None = option("Name of the benchmark and of its run folder.", None, metavar="NAME")
+    language: str | None = option("Language of the texts, such as zh; default: detected.", None, metavar="zh|en|...")
+    models: Names = option(
+        "Judges, separated by commas; default: those of models.yaml, and those with a key.",
+        (),
+        complete="judges",
+        metavar="NAMES",
+    )
+    file: Path | None = option("Pipeline file to write; default: NAME.yaml.", None, metavar="FILE")
+    settings: Assignments = option(
+        "Write a setting into the file; may be repeated.",
+        (),
+        flag="--set",
+        complete="settings",
+        metavar="SECTION.KEY=VALUE",
+    )
 
     @property
     def called(self) -> str:
@@ -53,34 +70,38 @@ class InitRequest:
         """Return the path of the pipeline file."""
         return self.file or Path(f"{self.called}.yaml")
 
-    def also(self, options: Sequence[tuple[str, str]]) -> "InitRequest":
-        """Return the request with added `--column` or `--set` options; they replace earlier ones of the same target."""
-        columns, assign = list(self.columns), list(self.assign)
-        for option, argument in options:
-            target = argument.partition("=")[0]
+    def with_options(self, **options: object) -> Self:
+        """Return the command with other options."""
+        return self.model_copy(update=options)
+
+    def also(self, options: Sequence[tuple[str, str]]) -> Self:
+        """Return the command with added `--column` or `--set` options; they replace earlier ones of the same target."""
+        columns, assign = list(self.column), list(self.settings)
+        for flag, assigned in options:
+            target = assigned.partition("=")[0]
             table, _, field = target.partition(".")
-            same = {target} if option == _SET else {f"ingest.columns.{target}", f"ingest.{table}.columns.{field}"}
+            same = {target} if flag == _SET else {f"ingest.columns.{target}", f"ingest.{table}.columns.{field}"}
             assign = [assignment for assignment in assign if assignment.partition("=")[0].strip() not in same]
-            if option == _COLUMN:
+            if flag == _COLUMN:
                 columns = [column for column in columns if column.partition("=")[0].strip() != target]
-            (columns if option == _COLUMN else assign).append(argument)
-        return replace(self, columns=tuple(columns), assign=tuple(assign))
+            (columns if flag == _COLUMN else assign).append(assigned)
+        return self.with_options(column=tuple(columns), settings=tuple(assign))
 
     def command(self, *extra: str) -> str:
-        """Return the command line of the request with `extra` words appended, quoted for a shell."""
+        """Return the command line with `extra` words appended, quoted for a shell."""
         words = ["curate", "init", *([self.source] if self.source else [])]
-        for option in ("queries", "corpus", "qrels", "name", "language", "models", "file"):
-            argument = getattr(self, option)
-            words += [f"--{option}", str(argument)] if argument is not None else []
-        for option, arguments in ((_COLUMN, self.columns), (_SET, self.assign)):
-            words += [word for argument in arguments for word in (option, argument)]
+        for name in ("queries", "corpus", "qrels", "name", "language", "models", "file"):
+            chosen = ",".join(self.models) or None if name == "models" else getattr(self, name)
+            words += [f"--{name}", str(chosen)] if chosen is not None else []
+        for flag, assignments in ((_COLUMN, self.column), (_SET, self.settings)):
+            words += [word for assignment in assignments for word in (flag, assignment)]
         return " ".join(quoted(word) for word in (*words, *extra))
 
-    @cached_property
-    def assignments(self) -> Sequence[Assignment]:
+    @property
+    def parsed_settings(self) -> Sequence[Assignment]:
         """Return the parsed `--set` options, in order; ConfigError for an invalid one."""
         assignments: list[Assignment] = []
-        for assignment in self.assign:
+        for assignment in self.settings:
             setting: Json = override({}, [assignment])
             keys = tuple(assignment.partition("=")[0].strip().split("."))
             for key in keys:
@@ -89,8 +110,8 @@ class InitRequest:
             assignments.append((keys, setting))
         return assignments
 
-    @cached_property
-    def settings(self) -> Settings:
+    @property
+    def pipeline_settings(self) -> Settings:
         """Return all options as pipeline settings; ConfigError for a column of an unknown table or field."""
         settings: Settings = {}
         if self.source is not None:
@@ -98,16 +119,16 @@ class InitRequest:
         for table in TABLES:
             if (path := getattr(self, table)) is not None:
                 put(settings, ["ingest", table], {"path": [path]})
-        for column in self.columns:
+        for column in self.column:
             table, field, name = _parsed_column(column)
             put(settings, ["ingest", "columns", table, field], name)
-        for keys, setting in self.assignments:
+        for keys, setting in self.parsed_settings:
             put(settings, keys, setting)
         return settings
 
     def said(self, *keys: str) -> Json:
         """Return a setting given by the options; None if it is not set."""
-        setting: Json = self.settings
+        setting: Json = self.pipeline_settings
         for key in keys:
             setting = setting.get(key) if isinstance(setting, Mapping) else None
         return setting

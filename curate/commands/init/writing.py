@@ -12,7 +12,7 @@ from curate.ask.language_guard import newest_rubric
 from curate.commands.ingest import Config as IngestConfig
 from curate.commands.init.judges import FoundJudge, askable, keyless, panel, variables
 from curate.commands.init.looking import DataSources
-from curate.commands.init.request import InitRequest, quoted
+from curate.commands.init.request import InitOptions, quoted
 from curate.core.config import Json, Settings, check, parse_yaml
 from curate.core.errors import ConfigError
 from curate.llm.budget import CostEstimate, together
@@ -72,7 +72,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 class PipelineDraft:
     """A pipeline file before it is written, with judges and costs."""
 
-    request: InitRequest
+    request: InitOptions
     text: str
     pipeline: Pipeline
     judges: Sequence[FoundJudge]
@@ -113,7 +113,7 @@ class PipelineDraft:
         return section.models
 
 
-def need_free(request: InitRequest) -> None:
+def need_free(request: InitOptions) -> None:
     """Raise ConfigError if the name is invalid, the pipeline file exists, or its folder does not."""
     check(Head, {"version": 1, "name": request.called, "language": request.language or OTHER}, "init")
     path = request.path
@@ -130,7 +130,7 @@ def draft(user_data: DataSources) -> PipelineDraft:
     to `PANEL` available ones, else of the offline heuristics.
     """
     request = user_data.request
-    given_models = request.models.split(",") if request.models else request.said("judge", "models")
+    given_models = list(request.models) or request.said("judge", "models")
     proposed = [] if given_models else panel(askable(os.environ))
     models = [*map(str, given_models)] if isinstance(given_models, list) else [judge.name for judge in proposed]
     text = _text(user_data, models)
@@ -162,7 +162,7 @@ def write(draft: PipelineDraft) -> None:
 def _text(user_data: DataSources, models: Sequence[str]) -> str:
     """Return the text of the pipeline file: the filled template with the `--set` options applied."""
     text = _rendered(**_template_values(user_data, models, user_data.tables["queries"].rows))
-    for keys, setting in user_data.request.assignments:
+    for keys, setting in user_data.request.parsed_settings:
         if keys[:2] != ("ingest", "columns"):  # which stand there by the guess
             text = assigned(text, keys, setting)
     return text

@@ -102,11 +102,12 @@ def _spread(path: Path, column: str, *, title: bool) -> list[Shown]:
     rows = pl.scan_parquet(path).select(columns).with_row_index("at").filter(pl.col("at").is_in(sample)).collect()
     texts = (shown(row.get("title") or "", row[column]) for row in rows.iter_rows(named=True))
     distribution = spread([count(text) for text in texts])
+    p95, longest = (None if length is None else int(length) for length in (distribution.p95, distribution.high))
     return [
         size,
         distribution.measured,
         Cell(distribution.mean),
         Cell(distribution.median, digits=1),
-        distribution.p95,
-        distribution.high,
+        p95,
+        longest,
     ]

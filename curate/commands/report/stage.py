@@ -148,7 +148,12 @@ def _kinds(context: Context, steps: Mapping[str, Step]) -> list[ShownKind]:
     checked = card_facts.checked(context)
     return [
         ShownKind(
-            kind.name, kind.stage, kind.section, kind.section_words, steps[kind.stage].facts, checked.get(kind.name)
+            kind.name,
+            kind.stage,
+            kind.section,
+            kind.section_words,
+            steps[kind.stage].facts,
+            [proof.to_json() for proof in checked[kind.name]] if kind.name in checked else None,
         )
         for kind in kinds.kinds()
         if kind.section and kind.stage and kind.stage in steps

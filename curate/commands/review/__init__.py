@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from curate.commands.review import samples
 from curate.commands.review.contested import ContestedPlan
+from curate.commands.review.samples import SampleProgress
 from curate.core.errors import ConfigError
 from curate.core.figures import Record, figure
 from curate.review.acceptance_plan import AcceptancePlan
+from curate.review.item_proof import ItemProof
 from curate.review.paper import FileResult
 from curate.review.planning import SamplePlan
+from curate.review.proof import SampleProof
 from curate.runs.command import Names, argument, option, setting
 from curate.runs.options import OnRun
 from curate.view.answers import Result
-from curate.view.text import as_table, too_few
+from curate.view.text import as_table
 
 if TYPE_CHECKING:
     from curate.review import Desk, Sample
@@ -91,7 +95,6 @@ class ReviewExportCommand(OnRun):
 
     def result(self) -> Result[HandedOut | SamplePlan | AcceptancePlan | ContestedPlan]:
         """Return the sample's folder and its files; with `plan`, the strata and the widths of the intervals."""
-        from curate.commands.review import samples
         from curate.review import Desk, Sample, drawing, paper
         from curate.runs.outputs import outside_runs
 
@@ -169,7 +172,6 @@ class ReviewImportCommand(OnSample):
 
     def result(self) -> Result[list[FileResult]]:
         """Return a result per file: person, answers, new ones, problems."""
-        from curate.commands.review import samples
         from curate.review import paper
 
         review, notices = self.desk()
@@ -216,30 +218,19 @@ class ReviewReportCommand(OnSample):
     words = "review report"
     examples = ("review report", "review report --run runs/demo --sample expert --json")
 
-    def result(self) -> Result[Any]:
+    def result(self) -> Result[SampleProof | ItemProof | SampleProgress]:
         """Return the estimates from the answers so far."""
-        from curate.commands.review import samples
-        from curate.review import proof, published, showing
-        from curate.view import state
-
         review, notices = self.desk()
-        if review.sample.of_items or review.sample.of_some:
-            return (samples.report_items if review.sample.of_items else samples.report)(review, notices)
+        if review.sample.of_items:
+            return samples.report_items(review, notices)
+        if review.sample.of_some:
+            return samples.report(review, notices)
         if review.sample.of_pilot:
             raise ConfigError(
                 f"{review.sample.folder}: a pilot, which proves nothing of labels; see `curate pilot report`, or name "
                 "a review with --sample"
             )
-        figures: dict[str, Any] = proof.prove(review)
-        final = published.prove(review.sample.folder.parents[1])
-        lines = [
-            state.advice(figures),
-            *proof.heading(figures),
-            as_table(list(showing.lines(figures, final)), digits=3),
-        ]
-        lines += [showing.note(final)] if final else []
-        warnings = [f"alpha: {line}" for line in too_few(figures["alpha"]["queries"])] if figures["alpha"] else []
-        return Result({**figures, "published": final}, [*lines, *warnings], [*notices, *warnings])
+        return samples.report_labels(review, notices)
 
 
 class ReviewAdjudicateCommand(OnSample):

@@ -2,12 +2,19 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from curate.core.errors import ConfigError
+from curate.core.figures import Record, figure
+from curate.review import item_proof, items, published, showing
+from curate.review.agreement import checked
+from curate.review.proof import SampleProof, prove
 from curate.runs.opening import opened
+from curate.view import state
 from curate.view.answers import Result
-from curate.view.text import as_table
+from curate.view.record_words import RecordWords
+from curate.view.text import as_table, too_few
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,49 +107,88 @@ def _planned(plan: "AcceptancePlan", size: int) -> Iterator[str]:
         yield f"a threshold is announced only where half of the reviews find one; that needs {least}"
 
 
-def report(review: "Desk", notices: Sequence[str]) -> Result[Any]:
-    """Return progress and answers by stratum of an accept or contested sample, without estimates for the pool."""
-    from curate.review.agreement import checked
+class DrawnStratum(Record, schema_name="some_stratum"):
+    """Answers in one stratum."""
 
+    stratum: str = figure("name of the stratum")
+    pairs: int = figure("its pairs")
+    drawn: int = figure("pairs that were drawn")
+    read: int = figure("pairs that were read")
+    relevant: int = figure("of those read")
+
+
+class SampleProgress(Record, schema_name="of_some"):
+    """How far a sample was read that is none of all pairs; estimates are those of the command that uses it."""
+
+    sample: str = figure("name of the sample")
+    of: str = figure("accept, contested or scores")
+    rows: int = figure("rows that were drawn")
+    read: int = figure("rows that were read")
+    strata: tuple[DrawnStratum, ...] = figure("a row per stratum")
+
+
+def report(review: "Desk", notices: Sequence[str]) -> Result[SampleProgress]:
+    """Return progress and answers by stratum of an accept or contested sample, without estimates for the pool."""
     rows = checked(review)
     read = [row for row in rows if row.settled]
-    strata = [
-        {
-            "stratum": stratum.name,
-            "pairs": stratum.size,
-            "drawn": stratum.drawn,
-            "read": sum(row.stratum == stratum.name for row in read),
-            "relevant": sum(row.stratum == stratum.name and bool(row.relevant) for row in read),
-        }
+    strata = tuple(
+        DrawnStratum(
+            stratum=stratum.name,
+            pairs=stratum.size,
+            drawn=stratum.drawn,
+            read=sum(row.stratum == stratum.name for row in read),
+            relevant=sum(row.stratum == stratum.name and bool(row.relevant) for row in read),
+        )
         for stratum in review.sample.design.strata
-    ]
+    )
     of = str(review.sample.design.facts["of"])
-    lines = [f"{len(read):,} of {len(rows):,} rows read", as_table(strata), *_AFTER.get(of, ())]
-    figures: dict[str, Any] = {"sample": review.sample.design.name, "of": of, "rows": len(rows), "read": len(read)}
-    return Result({**figures, "strata": strata}, lines, notices)
-
-
-_AFTER = {
-    "accept": ("`curate resolve` says which threshold it proves, if it does",),
-    "contested": (
-        "`curate resolve --set resolve.policy=expert-over-panel` gives these pairs people's labels",
-        "the sample is not random, so nothing follows for other pairs",
-    ),
-    "scores": ("`curate evaluate` corrects the scores of the models by it",),
-}
-
-
-def report_items(review: "Desk", notices: Sequence[str]) -> Result[Any]:
-    """Return the precision of a task type's published labels, by the rows of a sample read so far."""
-    from curate.review import item_proof, items
-    from curate.view import state
-
-    folder = review.sample.folder.parents[1]
-    kind = items.chosen(str(review.sample.design.facts["of"]))
-    figures: dict[str, Any] = item_proof.prove(review, items.of_run(folder, kind))
-    table = as_table(list(item_proof.lines(figures)), digits=3)
-    lines = [state.advice(figures), *item_proof.heading(figures), table]
+    figures, say = (
+        SampleProgress(review.sample.design.name, of, len(rows), len(read), strata),
+        RecordWords("review/report"),
+    )
+    use = [say(of)] if of in say.words else []
+    lines = [say("progress", figures), as_table([say.cells("stratum", stratum) for stratum in strata]), *use]
     return Result(figures, lines, notices)
+
+
+def report_items(review: "Desk", notices: Sequence[str]) -> Result[item_proof.ItemProof]:
+    """Return the precision of a task type's published labels, by the rows of a sample read so far."""
+    kind = items.chosen(str(review.sample.design.facts["of"]))
+    proof, say = (
+        item_proof.prove(review, items.of_run(review.sample.folder.parents[1], kind)),
+        RecordWords("review/report"),
+    )
+    sides, precision = [say("with_labels", proof)], proof.precision
+    if sum(bool(person.read) for person in proof.people.values()) > 1:
+        sides.append(say("between_people", proof))
+    lines = [
+        state.advice(precision.to_json() if precision else None, proof.read, proof.twice, of_items=True),
+        say("items", proof),
+        say("disagreements", proof, sides=", ".join(sides)),
+        *([say("outdated")] if proof.outdated else []),
+        as_table(list(item_proof.lines(proof)), digits=3),
+    ]
+    return Result(proof, lines, notices)
+
+
+def report_labels(review: "Desk", notices: Sequence[str]) -> Result[SampleProof]:
+    """Return the estimates of a sample of all pairs, of the panel's labels and of the published ones."""
+    figures, final = prove(review), published.prove(review.sample.folder.parents[1])
+    readers = [name for name, person in figures.people.items() if person.read]
+    say = RecordWords("review/report")
+    sides = [say("with_panel", figures, people=say("and").join(readers) or say("nobody"))]
+    if len(readers) > 1:
+        sides.append(say("between_people", figures))
+    positives = figures.confirmed["relevant"]
+    lines = [
+        state.advice(positives.to_json() if positives else None, figures.read, figures.twice),
+        say("progress", figures),
+        say("disagreements", figures, sides=", ".join(sides)),
+        as_table(list(showing.lines(figures.to_json(), final)), digits=3),
+    ]
+    lines += [showing.note(final)] if final else []
+    warnings = [f"alpha: {line}" for line in too_few(figures.alpha.queries)] if figures.alpha else []
+    return Result(replace(figures, published=final), [*lines, *warnings], [*notices, *warnings])
 
 
 def next_steps(sample: "Sample") -> Iterator[str]:

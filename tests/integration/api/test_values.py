@@ -139,10 +139,10 @@ def test_an_audit_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.Mon
         depth=8,
         settings={"retrievers": words, "judges": {"strict": judge}},
     )
-    assert mine.figures == figures(tmp_path) == figures(tmp_path, "theirs")
+    assert mine.figures.to_json() == figures(tmp_path) == figures(tmp_path, "theirs")
     assert mine.run.folder == Path("runs/audit-data")
-    assert mine.run.compared.height == mine.figures["pairs"]
-    assert mine.frame["measure"].to_list()[0] in mine.figures["measures"]
+    assert mine.run.compared.height == mine.figures.pairs
+    assert mine.frame["measure"].to_list()[0] in mine.figures.measures
     assert mine.run.report_path.name == "audit.html"
     assert "no evidence" in mine._repr_html_()
     with pytest.raises(curate.UserError, match="no run of an audit"):

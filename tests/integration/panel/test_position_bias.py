@@ -171,6 +171,7 @@ def test_changes_are_plain_means_and_turn_with_the_order(rows: list[tuple[str, s
     assert back.shift is not None
     assert there.cut_flips.value == pytest.approx(np.mean(flips))
     assert there.shift.value == pytest.approx(np.mean(shift))
+    assert there.shift.value is not None
     assert back.shift.value == pytest.approx(-there.shift.value)
     assert (there.slope is None) == (back.slope is None)
     if there.slope and back.slope:

@@ -152,7 +152,7 @@ def test_figures_of_a_run_hold_the_truth_and_are_better_than_the_panels(
     assert found["recall"]["low"] <= sum(positives) / relevant <= found["recall"]["high"]
     from curate.review.proof import prove as of_the_panel
 
-    panel: Any = of_the_panel(Desk(Sample.load(run / "reviews" / "expert")))
+    panel: Any = of_the_panel(Desk(Sample.load(run / "reviews" / "expert"))).to_json()
     assert panel["recall"]["value"] < found["recall"]["value"]
     assert panel["kappa"]["panel"]["value"] < found["kappa"]["value"]
 

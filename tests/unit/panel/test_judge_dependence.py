@@ -117,20 +117,18 @@ def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
         orient="row",
     )
     found = panel(ratings, list(grades), people, {"one": "gpt", "two": "gpt", "three": "llama"}, 7, FIVE)
-    assert (found["clones"], found["families"]) == ([["one", "two"]], {"gpt": ["one", "two"]})
-    assert warnings(Dependence.from_json(found), WORDS) == [
+    assert (found.clones, found.families) == ((("one", "two"),), {"gpt": ("one", "two")})
+    assert warnings(found, WORDS) == [
         "near-identical judges: one and two: one family (gpt), errors correlate at 1.00",
         "judges of one family (gpt): one, two",
         "judges that err alike agree: kappa of such a panel says little of its quality",
     ]
-    assert found["effective"] is None  # the third never errs: its errors correlate with nothing
-    assert found["not_measured"] == "errors"
-    assert found["unanimous_as_people"] is not None
+    assert found.effective is None  # the third never errs: its errors correlate with nothing
+    assert found.not_measured == "errors"
+    assert found.unanimous_as_people is not None
     silent = panel(ratings, list(grades), people.clear(), {}, 7, FIVE)
-    assert (silent["effective"], silent["unanimous_as_people"]) == (None, None)
-    assert worth(Dependence.from_json(silent), WORDS).endswith(
-        "not measured (no grades by people of what all of them rated)"
-    )
+    assert (silent.effective, silent.unanimous_as_people) == (None, None)
+    assert worth(silent, WORDS).endswith("not measured (no grades by people of what all of them rated)")
 
 
 def test_unanimous_pairs_are_those_with_one_grade_by_all() -> None:

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.commands.review.samples import report_items
 from curate.core.errors import ConfigError, DataError
 from curate.core.scale import Scale
 from curate.review import ADJUDICATED, Answer, Design, Desk, Sample, item_proof, items, paper
 from curate.review.desk import graded_desks, settled
 from curate.review.drawing import SampleOptions
+from curate.review.item_proof import ItemProof
 from curate.review.sample import ITEM_FORMS
 from curate.stats.sample_estimates import StratumCounts, share
 from curate.system.files import frame, read_table, write_table
@@ -63,7 +65,7 @@ def answer(desk: Desk, person: str, wrong: Mapping[str, int] | None = None) -> N
 
 
 def proof(run: Path, desk: Desk) -> Any:
-    return item_proof.prove(desk, items.of_run(run, kind("sts")))
+    return item_proof.prove(desk, items.of_run(run, kind("sts"))).to_json()
 
 
 def test_a_sample_goes_over_the_strata_and_shows_no_label(run: Path) -> None:
@@ -128,7 +130,7 @@ def test_precision_is_weighted_to_all_published_items(run: Path) -> None:
     assert found["precision"]["value"] == pytest.approx(plain, abs=1e-4)
     assert 0 < found["kappa"]["published"]["value"] < 1
     assert found["disagreements_with_labels"] == 6
-    lines = [str(row["figure"]) for row in item_proof.lines(found)]
+    lines = [str(row["figure"]) for row in item_proof.lines(ItemProof.from_json(found))]
     assert lines[0] == "published labels that people confirm (precision)"
     assert [line.strip() for line in lines[1:4]] == ["test, easy", "test, hard", "test, positive"]
 
@@ -143,7 +145,9 @@ def test_two_people_have_a_kappa_where_both_read(run: Path) -> None:
     assert found["kappa"]["people"]["wang, li"]["grades"]["answered"] == both
     assert found["alpha"]["answered"] == both
     assert set(found["people"]) == {"wang", "li"}
-    assert not any("wang" in str(row) for row in item_proof.on_card([found])), "the card names nobody"
+    assert not any("wang" in str(row) for row in item_proof.on_card([ItemProof.from_json(found)])), (
+        "the card names nobody"
+    )
 
 
 def test_what_was_read_of_other_items_gives_no_figure(run: Path) -> None:
@@ -153,8 +157,8 @@ def test_what_was_read_of_other_items_gives_no_figure(run: Path) -> None:
     write_table(run / "sts", "pairs", pairs.with_columns(label=1 - pl.col("label")))
     found = proof(run, desk)
     assert (found["outdated"], found["read"], found["precision"], found["kappa"]["published"]) == (True, 40, None, None)
-    assert "so there are no figures" in list(item_proof.heading(found))[-1]
-    assert "other items" in str(item_proof.on_card([found]))
+    assert any("so there are no figures" in line for line in report_items(desk, []).lines)
+    assert "other items" in str(item_proof.on_card([ItemProof.from_json(found)]))
     write_table(run / "sts", "pairs", pairs.reverse().with_columns(term=pl.lit("x")))
     assert not proof(run, desk)["outdated"], "neither order nor other columns were read"
 

@@ -186,7 +186,7 @@ def test_the_figures_are_those_of_the_pool_by_hand(pool: Pool) -> None:
     """Faultless readers: every figure against sums over rows with their weights, written out here."""
     run, truth = pool
     desk = answered(draw(run, SampleOptions("figures", size=500, assessors=TWO, overlap=0.2, seed=3)), truth)
-    figures: dict[str, Any] = prove(desk)
+    figures: dict[str, Any] = prove(desk).to_json()
     rows = [
         (verdict, truth[query, doc] in FIVE.relevant, 1 / probability)
         for (query, doc), verdict, probability, expected in desk.sample.survey.select(
@@ -236,7 +236,7 @@ def test_a_damaged_sample_is_a_sentence(pool: Pool, tmp_path: Path, name: str, c
 
 def test_nothing_read_proves_nothing(pool: Pool) -> None:
     run, _ = pool
-    figures: dict[str, Any] = prove(Desk(draw(run, SampleOptions("unread", size=100))))
+    figures: dict[str, Any] = prove(Desk(draw(run, SampleOptions("unread", size=100)))).to_json()
     assert (figures["read"], figures["agreement"], figures["recall"], figures["kappa"]["panel"]) == (
         0,
         None,
@@ -265,7 +265,7 @@ def test_a_judge_that_rated_half_of_a_stratum_does_not_count_double(pool: Pool) 
                 )
     cells /= cells.sum()
     chance = float(cells.sum(axis=0) @ cells.sum(axis=1))
-    figures: dict[str, Any] = prove(desk)
+    figures: dict[str, Any] = prove(desk).to_json()
     assert figures["kappa"]["judges"]["one"]["cut"]["value"] == pytest.approx(
         (float(np.trace(cells)) - chance) / (1 - chance), abs=1e-4
     )
@@ -279,7 +279,7 @@ def test_a_stratum_that_nobody_read_leaves_every_figure_of_the_pool_open(pool: P
     rows = desk.sample.survey.filter(~pl.col("stratum").str.starts_with("not relevant, all D"))
     said = [Answer(row_id, truth[tuple(ids)]) for row_id, ids in rows.select("row_id", "ids").iter_rows()]
     desk.record("assessor", said)
-    figures: dict[str, Any] = prove(desk)
+    figures: dict[str, Any] = prove(desk).to_json()
     assert figures["confirmed"]["relevant"] is not None
     assert figures["agreement"] is None
     assert figures["kappa"]["panel"] is None
@@ -315,7 +315,7 @@ def test_the_first_reader_counts_until_a_final_answer_does(pool: Pool) -> None:
     desk.record(ADJUDICATED, [Answer(row_id, "D")])
     assert row_id not in {row.row_id for row in disagreements(desk)}
     assert len(disagreements(desk)) <= before
-    figures: dict[str, Any] = prove(desk)
+    figures: dict[str, Any] = prove(desk).to_json()
     assert figures["adjudicated"] == 1
 
 

@@ -74,7 +74,7 @@ def test_per_query_keeps_queries_without_candidates() -> None:
 def test_spread_of_small_numbers_has_a_bin_a_number() -> None:
     found = spread([3, 0, 1, 1])
     assert (found.low, found.median, found.mean, found.p95, found.high) == (0, 1, 1.25, 3, 3)
-    assert found.bins == [Bin(0, 0, 1), Bin(1, 1, 2), Bin(2, 2, 0), Bin(3, 3, 1)]
+    assert found.bins == (Bin(0, 0, 1), Bin(1, 1, 2), Bin(2, 2, 0), Bin(3, 3, 1))
 
 
 def test_an_outlier_goes_to_an_open_last_bin() -> None:
@@ -94,7 +94,7 @@ def test_bins_are_few_and_hold_every_number(scale: int) -> None:
 
 
 def test_spread_of_nothing_is_not_defined() -> None:
-    assert spread([]) == Spread(0, None, None, None, None, None, [])
+    assert spread([]) == Spread(0, None, None, None, None, None, ())
 
 
 @pytest.mark.parametrize(

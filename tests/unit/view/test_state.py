@@ -135,14 +135,14 @@ def test_every_command_on_the_page_is_one_of_the_program(line: str) -> None:
 )
 def test_a_review_says_first_what_to_do(precision: Any, twice: int, read: int, said: str) -> None:
     figure = precision and dict(zip(("value", "low", "high"), precision, strict=True))
-    assert said in advice({"confirmed": {"relevant": figure}, "twice": twice, "read": read})
+    assert said in advice(figure, read, twice)
 
 
 def test_a_review_of_items_speaks_of_labels_and_of_items_that_changed() -> None:
     good = {"value": 0.92, "low": 0.88, "high": 0.95}
-    assert "confirmed 92 % (88–95) of the labels" in advice({"precision": good, "twice": 50, "read": 99})
-    assert "the items changed" in advice({"precision": None, "twice": 0, "read": 99})
-    assert "nobody has read a row" in advice({"precision": None, "twice": 0, "read": 0})
+    assert "confirmed 92 % (88–95) of the labels" in advice(good, 99, 50, of_items=True)
+    assert "the items changed" in advice(None, 99, 0, of_items=True)
+    assert "nobody has read a row" in advice(None, 0, 0, of_items=True)
 
 
 def test_a_third_language_is_only_an_entry_of_the_words() -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from curate.ask import panel_run
-from curate.commands.check.judge import JudgeOptions, check, planned
+from curate.commands.check.judge import CheckJudgeCommand, check, planned
 from curate.commands.check.repeat import load_rubric
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
@@ -27,7 +27,7 @@ from tests.vendor import Call, Vendor, vendor
 
 JUDGED = ["ingest", "mask", "diversify", "pool", "judge"]
 PROMPTS = len(PAIRS) // 5
-AGAIN = JudgeOptions(again=["reversed", "alone", "repeat"], prompts=20)
+AGAIN = CheckJudgeCommand(again=["reversed", "alone", "repeat"], prompts=20)
 
 
 def by_slot(call: Call) -> fake.Fault:
@@ -49,7 +49,7 @@ def replicates(run: Run) -> dict[int, int]:
 def test_without_an_order_nothing_is_sent_and_the_places_are_looked_at(tmp_path: Path, server: Vendor) -> None:
     run = executed(tmp_path, {"m": model(server)}, JUDGED)
     run.consent = Consent()
-    found = check(run, JudgeOptions())
+    found: Any = check(run, CheckJudgeCommand()).to_json()
     assert len(server.calls) == PROMPTS
     assert found["judges"]["m"]["position"]["biased"] is False
     assert found["judges"]["m"]["controls"] is None
@@ -64,9 +64,9 @@ def test_without_an_order_nothing_is_sent_and_the_places_are_looked_at(tmp_path:
 def test_a_judge_that_answers_by_place_is_flagged_without_and_with_asking_again(tmp_path: Path, server: Vendor) -> None:
     server.faults = by_slot
     run = executed(tmp_path, {"m": model(server)}, JUDGED, allow_weak_judges=True)
-    found = check(run, JudgeOptions())
+    found: Any = check(run, CheckJudgeCommand()).to_json()
     assert found["warnings"] == ["m: its grades depend on the place in the prompt"]
-    found = check(run, AGAIN)
+    found = check(run, AGAIN).to_json()
     assert found["warnings"][1] == "m: its grades change with the order of the passages"
     again = found["judges"]["m"]["again"]
     assert again["repeat"]["grade_flips"]["value"] == 0
@@ -78,7 +78,7 @@ def test_a_faithful_judge_is_asked_in_other_ways_and_says_the_same(tmp_path: Pat
     run = executed(tmp_path, {"m": model(server)}, JUDGED)
     first = {(call.query, tuple(call.passages.values())) for call in server.calls}
     ratings = (run.folder / "judge" / "ratings.parquet").read_bytes()
-    found = check(run, AGAIN)
+    found: Any = check(run, AGAIN).to_json()
     asked = [(call.query, tuple(call.passages.values())) for call in server.calls[PROMPTS:]]
     back, alone, same = asked[:20], asked[20:40], asked[40:]
     assert {(query, texts[::-1]) for query, texts in back} <= first
@@ -89,7 +89,7 @@ def test_a_faithful_judge_is_asked_in_other_ways_and_says_the_same(tmp_path: Pat
         again = found["judges"]["m"]["again"][kind]
         assert (again["pairs"], again["lost"], again["cut_flips"]["value"]) == (pairs, 0, 0)
     assert replicates(run) == {0: len(PAIRS), 2: 100, 3: 20, 4: 100}
-    assert check(run, AGAIN) == found  # the ledger holds it all
+    assert check(run, AGAIN).to_json() == found  # the ledger holds it all
     assert len(server.calls) == PROMPTS + 60
     assert (run.folder / "judge" / "ratings.parquet").read_bytes() == ratings
     run.execute(["judge"], force=True)
@@ -98,7 +98,7 @@ def test_a_faithful_judge_is_asked_in_other_ways_and_says_the_same(tmp_path: Pat
 
 def test_a_check_quotes_its_cost_and_needs_consent(tmp_path: Path, server: Vendor) -> None:
     run = executed(tmp_path, {"m": model(server)}, JUDGED)
-    order = JudgeOptions(controls=True, positives=known(tmp_path), again=["reversed", "alone"], prompts=10)
+    order = CheckJudgeCommand(controls=True, positives=known(tmp_path), again=["reversed", "alone"], prompts=10)
     rows = planned(run, order)
     assert [row.judge for row in rows] == ["m, controls", "m, reversed", "m, alone", "in all"]
     assert [row.calls for row in rows[1:3]] == [10, 10]
@@ -125,7 +125,7 @@ def test_another_rubric_shows_how_far_grades_hang_on_wording(tmp_path: Path, ser
         return bool(call.body["messages"][0]["content"] == other.prefix)
 
     server.faults = stricter
-    found = check(run, JudgeOptions(rubrics=["rubric-zh-paraphrase"], prompts=PROMPTS))
+    found: Any = check(run, CheckJudgeCommand(rubric=("rubric-zh-paraphrase",), prompts=PROMPTS)).to_json()
     assert sum(asked(call) for call in server.calls) == PROMPTS
     again = found["judges"]["m"]["again"]["rubric rubric-zh-paraphrase"]
     assert again["pairs"] == len(PAIRS)
@@ -137,16 +137,16 @@ def test_another_rubric_shows_how_far_grades_hang_on_wording(tmp_path: Path, ser
 def test_rubrics_and_kinds_that_do_not_exist_are_named(tmp_path: Path, server: Vendor) -> None:
     run = executed(tmp_path, {"m": model(server)}, JUDGED)
     with pytest.raises(ConfigError, match="no prompt named 'nothing'"):
-        check(run, JudgeOptions(rubrics=["nothing"]))
+        check(run, CheckJudgeCommand(rubric=("nothing",)))
     with pytest.raises(ConfigError, match="--again 'twice': expected reversed, alone, repeat"):
-        check(run, JudgeOptions(again=["twice"]))
+        check(run, CheckJudgeCommand(again=["twice"]))
 
 
 def test_a_judge_that_has_not_rated_cannot_be_asked_again_but_answers_controls(tmp_path: Path, server: Vendor) -> None:
     run = executed(tmp_path, {"m": model(server)}, JUDGED[:-1])
     with pytest.raises(UserError, match=r"judges\.m: no prompt was rated in whole yet"):
-        check(run, JudgeOptions(again=["reversed"]))
-    found = check(run, JudgeOptions(controls=True, positives=known(tmp_path)))
+        check(run, CheckJudgeCommand(again=["reversed"]))
+    found: Any = check(run, CheckJudgeCommand(controls=True, positives=known(tmp_path))).to_json()
     assert found["judges"]["m"]["controls"]["state"] == "passed"
     assert found["judges"]["m"]["position"]["slope"] is None
     assert found["judges"]["m"]["position"]["biased"] is None  # not measured, which is not "no"
@@ -156,16 +156,16 @@ def test_a_judge_that_has_not_rated_cannot_be_asked_again_but_answers_controls(t
 def test_controls_are_asked_for_only_with_positives_of_this_run(tmp_path: Path, server: Vendor) -> None:
     run = executed(tmp_path, {"m": model(server)}, JUDGED)
     with pytest.raises(DataError, match="found no relevant pair among 0 known"):
-        check(run, JudgeOptions(controls=True))
+        check(run, CheckJudgeCommand(controls=True))
     bad = grades_file(tmp_path / "bad.tsv", [(*pair, "D") for pair in PAIRS if pair[1][-1] == "9"])
-    found = check(run, JudgeOptions(positives=bad))  # nothing is asked, so nothing is wrong
+    found: Any = check(run, CheckJudgeCommand(positives=bad)).to_json()  # nothing is asked, so nothing is wrong
     assert found["judges"]["m"]["controls"] is None
     assert found["judges"]["m"]["against_people"]["specificity"]["value"] == 1
     assert found["judges"]["m"]["against_people"]["sensitivity"] is None
     assert found["judges"]["m"]["prevalence"] is None
     twice = grades_file(tmp_path / "twice.tsv", [(*PAIRS[0], "S"), (*PAIRS[1], "S"), (*PAIRS[0], "D")])
     with pytest.raises(DataError, match=r"twice\.tsv, line 4: found a pair for the second time.*leave one out"):
-        check(run, JudgeOptions(positives=twice))
+        check(run, CheckJudgeCommand(positives=twice))
     assert len(server.calls) == PROMPTS
 
 
@@ -186,7 +186,7 @@ def test_people_say_how_strict_a_judge_is_and_how_many_judges_a_panel_is_worth(t
     ]
     Desk(sample).record("li", right)
     sent = len(server.calls)
-    found = check(run, JudgeOptions(controls=True))
+    found: Any = check(run, CheckJudgeCommand(controls=True)).to_json()
     assert len(server.calls) > sent
     assert found["people"] == 120
     loose, strict = found["judges"]["gpt-1"], found["judges"]["strict"]
@@ -251,7 +251,8 @@ def test_after_a_cascade_kappa_is_that_of_the_sample(
     server.faults = lambda call: fake.faults.reworded(lambda t: t.replace("B", "A")) if call.model == "b" else None
     judges = {name: model(server, model=name) for name in ("a", "b")}
     run = executed(tmp_path, judges, [*JUDGED, "consensus"], cascade="positives", cascade_sample=0.3)
-    found, home = check(run, JudgeOptions()), {"CURATE_HOME": str(run.beside("judge").home)}
+    found: Any
+    found, home = check(run, CheckJudgeCommand()).to_json(), {"CURATE_HOME": str(run.beside("judge").home)}
     agreed = json.loads((run.folder / "consensus" / "agreement.json").read_text("utf-8"))
     sample = len(pl.read_parquet(run.folder / "judge" / "samples.parquet"))
     assert 0 < sample < len(PAIRS)

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 import yaml
 
+from curate.commands.init.command import InitCommand
 from curate.commands.init.doubts import doubt
 from curate.commands.init.judges import askable, panel
 from curate.commands.init.looking import DataSources, look
-from curate.commands.init.request import InitRequest
 from curate.commands.init.writing import PipelineDraft, draft, write
 from curate.core.errors import ConfigError, DataError
 from curate.tables.readers import Table
@@ -44,7 +44,7 @@ def files(folder: Path, kind: str, columns: tuple[str, str, str, str]) -> tuple[
 
 
 def looked(source: str | None = None, queries: str | None = None, corpus: str | None = None) -> DataSources:
-    return look(InitRequest(source, queries, corpus))
+    return look(InitCommand(source=source, queries=queries, corpus=corpus))
 
 
 def refused(queries: Path, corpus: Path) -> str:
@@ -58,7 +58,7 @@ def refused(queries: Path, corpus: Path) -> str:
     return asked.remedy(found.request)
 
 
-def written(request: InitRequest) -> PipelineDraft:
+def written(request: InitCommand) -> PipelineDraft:
     made = draft(look(request))
     write(made)
     return made
@@ -82,7 +82,7 @@ def chosen(found: DataSources, table: Table) -> dict[str, str]:
 )
 def test_columns_are_found_and_the_file_runs(kind: str, columns: tuple[str, str, str, str], tmp_path: Path) -> None:
     paths = files(tmp_path, kind, columns)
-    request = InitRequest(None, *paths, name="mine", models="lexical", file=tmp_path / "mine.yaml")
+    request = InitCommand(queries=paths[0], corpus=paths[1], name="mine", models="lexical", file=tmp_path / "mine.yaml")
     found = look(request)
     usual = {"qid", "doc_id", "_id", "text"}
     expected = [dict(zip(("id", "text"), pair, strict=True)) for pair in (columns[:2], columns[2:])]
@@ -107,7 +107,7 @@ def test_a_folder_with_other_columns_of_text(tmp_path: Path) -> None:
     }
     for name, rows in tables.items():
         (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n")
-    request = InitRequest(str(tmp_path), name="mine", models="gpt-4o", file=tmp_path / "mine.yaml")
+    request = InitCommand(source=str(tmp_path), name="mine", models="gpt-4o", file=tmp_path / "mine.yaml")
     made = written(request)
     text = made.path.read_text()
     assert "# queries: id is _id, text is text; also there: meta.title, one is taken with" in text
@@ -268,7 +268,7 @@ def test_prices_in_two_currencies_are_said(tmp_path: Path) -> None:
 
 
 def test_words_that_yaml_reads_as_something_else(tmp_path: Path) -> None:
-    request = InitRequest("demo", name="2024", language="no", models="lexical", file=tmp_path / "on e.yaml")
+    request = InitCommand(source="demo", name="2024", language="no", models="lexical", file=tmp_path / "on e.yaml")
     made = written(request)
     section = yaml.safe_load(made.path.read_text())
     assert (section["name"], section["language"]) == ("2024", "no")
@@ -351,10 +351,10 @@ def test_one_file_is_asked_which_column_is_which(tmp_path: Path) -> None:
     assert [each.removeprefix(start) for each in commands] == [
         f"{query} --column corpus.text={doc}" for query, doc in ("甲乙", "乙甲", "乙乙")
     ]
-    found = look(InitRequest(None, str(path), str(path), columns=("queries.text=乙", "corpus.text=甲")))
+    found = look(InitCommand(queries=str(path), corpus=str(path), column=("queries.text=乙", "corpus.text=甲")))
     assert doubt(found) is None
     assert draft(found).ingest.pairs
-    same = look(InitRequest(None, str(path), str(path), columns=("queries.text=甲", "corpus.text=甲")))
+    same = look(InitCommand(queries=str(path), corpus=str(path), column=("queries.text=甲", "corpus.text=甲")))
     assert doubt(same) is None
     assert not draft(same).ingest.pairs
 
@@ -365,7 +365,7 @@ def test_rows_are_no_pairs_where_a_column_grades_them_or_qrels_are_given(tmp_pat
     assert "pairs" not in yaml.safe_load((tmp_path / "m.yaml").read_text())["ingest"]
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nS0\tS1\t1\n")
     path = paired(tmp_path, ("I:id", "Q:query", "A:passage"))
-    found = look(InitRequest(queries=str(path), corpus=str(path), qrels=str(tmp_path / "qrels.tsv")))
+    found = look(InitCommand(queries=str(path), corpus=str(path), qrels=str(tmp_path / "qrels.tsv")))
     assert not draft(found).ingest.pairs
 
 
@@ -440,7 +440,7 @@ def test_a_sheet_that_is_not_told_is_asked_with_the_command(tmp_path: Path) -> N
 
 
 def test_a_file_that_came_to_be_there_is_not_replaced(tmp_path: Path) -> None:
-    made = draft(look(InitRequest("demo", models="lexical", file=tmp_path / "m.yaml")))
+    made = draft(look(InitCommand(source="demo", models="lexical", file=tmp_path / "m.yaml")))
     (tmp_path / "m.yaml").symlink_to(tmp_path / "nowhere.yaml")
     with pytest.raises(ConfigError, match=r"m\.yaml: is there already"):
         write(made)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from curate.commands.check.judge import JudgeOptions, check
+from curate.commands.check.judge import CheckJudgeCommand, check
 from curate.commands.pilot.pilot_figures import PeopleKappa
 from curate.commands.pilot.report import PilotReportCommand, changes, compare, planned
 from curate.core.config import override
@@ -23,6 +23,7 @@ from curate.review import relevance_desks
 from curate.review.desk import settled
 from curate.runs.runner import Run
 from tests.support.controlled import PAIRS, QUERIES, executed, model, truth
+from tests.support.defined import defined
 from tests.support.piloted import drawn, read, true
 from tests.support.pools import grades_file
 from tests.vendor import Vendor, vendor
@@ -133,9 +134,10 @@ def test_a_pilot_is_no_review_of_labels_but_its_pairs_may_be_controls(bench: Ben
     read(bench.folder)
     assert relevance_desks(bench.run.folder) == []
     assert settled(bench.run.folder).is_empty(), "the panel is chosen on it, so nothing is estimated from it"
-    found = check(bench.run, JudgeOptions(controls=True))
-    assert found["people"] == 0
-    assert found["judges"]["good"]["controls"]["positives"]["answered"] > 20
+    found = check(bench.run, CheckJudgeCommand(controls=True))
+    assert found.people == 0
+    controls = defined(found.judges["good"].controls)
+    assert defined(controls.positives).answered > 20
 
 
 def test_it_is_planned_and_needs_consent(bench: Bench) -> None:

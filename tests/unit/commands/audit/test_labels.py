@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from curate.commands.audit import correction, stage
 from curate.commands.audit import labels as audit
-from curate.commands.audit.labels import MISSED
+from curate.commands.audit.labels import MISSED, PatchSizes
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import AUDITED, VERDICTS
 from curate.core.scale import FIVE
@@ -127,7 +127,7 @@ def test_a_copy_of_a_wrong_label_goes_with_it() -> None:
     patches = audit.patch(compared, DOCS, FIVE)
     assert patches.select("sign", "doc_id", "same_as").rows() == [("-", "d5", None), ("-", "d9", "d5")]
     wrong = audit.count(compared, ["q1"])["false_positives"].item()
-    assert audit.sizes(patches) == {"added": 0, "removed": 2, "added_copies": 0, "removed_copies": 2 - wrong}
+    assert audit.sizes(patches) == PatchSizes(0, 0, 2, 2 - wrong)
     assert wrong == 1
 
 
@@ -254,7 +254,7 @@ def rankings(**systems: dict[str, str]) -> pl.DataFrame:
 def test_systems_on_old_and_new_labels() -> None:
     ranked = rankings(alpha={"q1": "1234", "q2": "1"}, beta={"q1": "4321", "q2": "1"})
     old, new = labels(("q1", "d1"), ("q2", "d1"), ("q3", "d1")), labels(("q1", "d4"), ("q1", "d3"), ("q2", "d1"))
-    found = stage.compare(ranked, old, new, SAID, depth=2, seed=1, judges={"beta"})
+    found: Any = stage.compare(ranked, old, new, SAID, depth=2, seed=1, judges={"beta"}).to_json()
     assert found["queries"] == 2, "q3 has no positive under the new labels"
     assert found["tau_b"] == -1.0
     systems: Any = found["systems"]
@@ -269,9 +269,9 @@ def test_systems_on_old_and_new_labels() -> None:
 
 
 def test_no_system_can_be_compared_without_common_queries() -> None:
-    found = stage.compare(
+    found: Any = stage.compare(
         rankings(alpha={"q1": "1"}), labels(("q1", "d1")), labels(("q2", "d1")), SAID, depth=2, seed=1
-    )
+    ).to_json()
     assert (found["queries"], found["systems"], found["tau_b"]) == (0, [], None)
 
 

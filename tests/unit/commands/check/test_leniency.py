@@ -30,7 +30,7 @@ def test_every_figure_counted_by_hand(rows: list[Row]) -> None:
     assert found.steps.value == pytest.approx(np.mean([steps(FIVE)[a] - steps(FIVE)[b] for a, b in rows]))
     assert sum(map(sum, found.confusion)) == len(rows)
     for one, line in zip(FIVE.labels, found.confusion, strict=True):
-        assert line == [rows.count((one, two)) for two in FIVE.labels]
+        assert line == tuple(rows.count((one, two)) for two in FIVE.labels)
         mine = [b in "SA" for a, b in rows if a == one]
         precision = found.precision[one]
         assert (precision and precision.value) == (pytest.approx(np.mean(mine)) if mine else None)
