@@ -64,13 +64,13 @@ class ReadLabels:
 
     def add_pairs(self, source: Source) -> None:
         """Add query and document of each row as a pair of score 1; a pair whose document is invalid is dropped."""
-        for line, query in self.queries.lines.items():
-            if line in self.corpus.lines:
-                self.add(source, LabelledPair(line, query, self.corpus.lines[line], 1))
+        for row, query in self.queries.lines.items():
+            if row in self.corpus.lines:
+                self.add(source, LabelledPair(row[1], query, self.corpus.lines[row], 1))
             else:
                 self.bad.read["qrels"] += 1
                 self.bad.drop("qrels", query, "its document was dropped")
-                self._lose((query, str(line)), 1, "dropped")
+                self._lose((query, str(row[1])), 1, "dropped")
 
     def table(self) -> pl.DataFrame:
         """Return the valid rows as the table `qrels`, with the ids of retained texts.

@@ -23,8 +23,8 @@ class ReadTexts:
     empty: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
     """Ids of texts excluded by the settings."""
-    lines: dict[int, str] = field(default_factory=dict)
-    """Line number -> id of the text in it, if rows are pairs."""
+    lines: dict[tuple[str, int], str] = field(default_factory=dict)
+    """(Part of the source, line number) -> id of the text in it, if rows are pairs."""
     kept: int = 0
     by_number: dict[str, str] = field(default_factory=dict)
     """Id in another table -> id of the text with the same whole number, as 101.0 -> 101."""

@@ -186,7 +186,7 @@ class _Reading:
         else:
             seen.known.add(parsed.id)
             if self.config.pairs:
-                seen.lines[parsed.line] = parsed.id
+                seen.lines[getattr(source, "part", ""), parsed.line] = parsed.id
             if not parsed.empty():
                 return parsed
             seen.empty.add(parsed.id)

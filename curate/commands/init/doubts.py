@@ -56,8 +56,12 @@ def doubt(user_data: DataSources) -> Doubt | None:
 
     DataError, with a command that names a column, if a field has no column and no answer would help.
     """
-    if user_data.sources.one_table and user_data.input.chat is None and (chat := _chat(user_data)):
-        return chat
+    _need_two_kinds(user_data)
+    asks_chat = user_data.sources.one_table and user_data.input.chat is None
+    return (_chat(user_data) if asks_chat else None) or _of_columns(user_data)
+
+
+def _of_columns(user_data: DataSources) -> Doubt | None:
     for table, look in user_data.tables.items():
         paths = _paths(user_data, look) if look.headless else None
         if paths is not None and user_data.request.said("ingest", table, "header") is None:
@@ -74,6 +78,21 @@ def doubt(user_data: DataSources) -> Doubt | None:
         if look.id and bad and user_data.input.on_error == "stop":
             return _which_id(user_data, look, look.id)
     return None
+
+
+def _need_two_kinds(user_data: DataSources) -> None:
+    """Raise DataError, with commands to type, if every query is a document, as where a column was taken for both."""
+    queries, corpus = (user_data.tables[table] for table in ("queries", "corpus"))
+    if not queries.guess or not corpus.guess or queries.rows != corpus.rows or queries.content != corpus.content:
+        return
+    request = user_data.request
+    if user_data.sources.one_table and not all(named(user_data.input, table).get("text") for table in _STANDS):
+        return  # it is asked which columns are meant
+    raise DataError(
+        f"{queries.place}: found queries that are the documents, text for text, expected two kinds of texts; name the "
+        f"columns: {request.command('--column', 'queries.text=NAME', '--column', 'corpus.text=NAME')}\n"
+        f"or another file: {request.command('--corpus', 'FILE')}"
+    )
 
 
 def _chat(user_data: DataSources) -> Doubt | None:
@@ -190,8 +209,9 @@ def _which_id(user_data: DataSources, look: TableLook, about: IdColumn) -> Doubt
     choices = _unique_columns(user_data, look.table, about.column)
     if about.column != LINE:
         choices.append(_line_numbers(user_data, look.table))
-    action = f"keep {'line numbers' if about.column == LINE else about.column}, and drop rows that cannot be used"
-    choices.append(DoubtChoice((("--set", "ingest.on_error=drop"),), f"{action}: of equal ids the first stays"))
+    if about.repeated + about.missing <= user_data.input.max_drop * look.rows:  # else `ingest` stops at so many
+        action = f"keep {'line numbers' if about.column == LINE else about.column}, and drop rows that cannot be used"
+        choices.append(DoubtChoice((("--set", "ingest.on_error=drop"),), f"{action}: of equal ids the first stays"))
     return Doubt(f"{look.place}: {what} of the {look.table}, but {' and '.join(faults)}", choices)
 
 
@@ -212,7 +232,7 @@ def _which_pair(user_data: DataSources) -> Doubt | None:
         if all(given_column in (None, name) for given_column, name in zip(given_columns.values(), pair, strict=True))
     ]
     choices = []
-    for query_column, document_column in [*fitting[:OFFERED], (text, text)]:
+    for query_column, document_column in fitting[:OFFERED]:
         options = ("--column", f"queries.text={query_column}"), ("--column", f"corpus.text={document_column}")
         sample = _sample(columns.get(query_column, [query_column]))
         action = f"take {query_column} for queries, such as {sample!r}, and {document_column} for documents"

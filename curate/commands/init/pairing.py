@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from curate.tables.readers import Source, Table
-from curate.tables.readers.guess import first_columns, plain_name
+from curate.tables.readers.guess import first_columns
 from curate.tables.readers.items import plain
+from curate.tables.readers.roles import plain_name
 
 _ASKING, _TELLING = 0.5, 0.2
 """Minimum share of questions in a column of questions; maximum share in a column of answers."""

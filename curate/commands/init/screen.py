@@ -19,7 +19,7 @@ _LABEL = 10
 _ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "gb18030": "GB18030", "big5": "Big5"}
 _DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _ITEMS = {"queries": "queries", "corpus": "documents", "qrels": "qrels"}
-_OTHERS = 4
+_OTHERS = 8
 
 
 def lines(user_data: DataSources, draft: PipelineDraft) -> Iterator[str]:
@@ -60,10 +60,10 @@ def _table(user_data: DataSources, look: TableLook) -> Iterator[str]:
     for field in order:
         reason = _reason(user_data, look, field, chosen[field])
         yield f"  {field:{fields}}  {columns[field]}{' ' * (wide - width(columns[field]))}  {reason}"
-    others = look.guess.others if look.table != "qrels" else ()
-    if others:
-        ellipsis = ", ..." if len(others) > _OTHERS else ""
-        yield f"  not used: {', '.join(others[:_OTHERS])}{ellipsis}"
+    unused = look.guess.unused if look.table != "qrels" else ()
+    if unused:
+        more = f" and {len(unused) - _OTHERS} more" if len(unused) > _OTHERS else ""
+        yield f"  not used: {', '.join(unused[:_OTHERS])}{more}"
 
 
 def _format(look: TableLook) -> Iterator[str]:

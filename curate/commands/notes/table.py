@@ -17,8 +17,8 @@ from curate.core.errors import ConfigError, DataError, suggestion
 from curate.stats.neighbour_recall import Chains
 from curate.stats.tally import Ints
 from curate.system.resources import data_file
-from curate.tables.readers.guess import plain_name as plain
 from curate.tables.readers.ratings import column, header, opened, shown, texts
+from curate.tables.readers.roles import plain_name as plain
 
 FIELDS = ("id", "title", "text", "group", "order", "label", "style")
 _DATE = re.compile(

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Table = Literal["queries", "corpus", "qrels", "labels"]
+Table = Literal["queries", "corpus", "qrels", "labels", "ratings"]
 TABLES: tuple[Table, ...] = ("queries", "corpus", "qrels")
-"""Tables of every source; `labels` (classes of texts) are read only if a setting names them."""
+"""Tables of every source; `labels` (classes of texts) are read only if a setting names them, `ratings` by `agree`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,14 +148,14 @@ def _opened(path: Path, bounds: Bounds) -> Iterator[tuple["Workbook", "Workbook 
 
 
 def _need_small(path: Path, bounds: Bounds) -> None:
-    """Raise DataError for a workbook whose parts inflate to more than an archive may, or whose texts fill the memory."""
+    """Raise DataError for a workbook that inflates to more than an archive may, or that would fill the memory."""
     with zipfile.ZipFile(path) as archive:
         inflated = sum(part.file_size for part in archive.infolist())
     most = max(_INFLATED, min(bounds.ratio * path.stat().st_size, _LARGEST * bounds.ratio // BOUNDS.ratio))
     if inflated > most:
         raise DataError(
-            f"{path}: found a workbook of {inflated:,} bytes once unpacked, expected at most {most:,}; save it as CSV, or "
-            f"{bounds.remedy('ratio')}"
+            f"{path}: found a workbook of {inflated:,} bytes once unpacked, expected at most {most:,}; save it as CSV, "
+            f"or {bounds.remedy('ratio')}"
         )
 
 

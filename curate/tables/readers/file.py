@@ -163,8 +163,8 @@ class File:
             return self.chat.form()
         if self.kind not in ("jsonl", "parquet", "arrow"):
             return None
-        form = forms.recognised(self._raw(()), both=self.both)
-        return form if form and (self.table is None or self.table in form.tables) else None
+        form = forms.recognised(self.raw(()), self.table, both=self.both)
+        return form if form and (self.table or "ratings") in form.tables else None
 
     @cached_property
     def text_encoding(self) -> Encoding:
@@ -223,15 +223,15 @@ class File:
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
         """Yield the rows in order; of a Parquet or Arrow file only the `wanted` columns, all if none is named."""
-        convert = self.form.tables[self.table] if self.form and self.table else None
-        rows = convert(self._raw(())) if convert else self._raw(wanted)
+        convert = self.form.tables[self.table or "ratings"] if self.form else None
+        rows = convert(self.raw(())) if convert else self.raw(wanted)
         if self._export:
             rows = marked(rows, self._export)
         if not self.part:
             return rows
         return (replace(row, part=self.part) if isinstance(row, Row) else row for row in rows)
 
-    def _raw(self, wanted: Collection[str]) -> Iterator[Row | Problem]:
+    def raw(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
         """Yield the rows as they lie in the file."""
         return self._columnar.rows(wanted) if self._columnar else self._rows()
 

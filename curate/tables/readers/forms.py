@@ -233,12 +233,14 @@ NESTED = Form(
 )
 
 
-def recognised(rows: Rows, *, both: bool) -> Form | None:
-    """Return the form of a file by its first rows; None if each row is an item of a table.
+def recognised(rows: Rows, table: Table | None, *, both: bool) -> Form | None:
+    """Return the form of a file by its first rows; None if each row is an item of its table.
 
-    `both` is whether the file was given for queries and for documents.
+    `table` is the wanted one, None for ratings; `both` is whether the file was given for queries and for documents.
     """
     records = [row.values for row in islice(rows, LOOKED) if isinstance(row, Row)]
+    if table in (None, "ratings"):
+        return ANNOTATED if any(map(answers, records)) else None
     if records and _action(records[0]) is not None:
         return BULK
     if any(answers(record) and _sides(record) for record in records):
@@ -415,8 +417,19 @@ class _Exchange:
     answered: list[str] = field(default_factory=list)
 
 
+def _ratings(rows: Rows) -> Iterator[Row | Problem]:
+    """Yield a row per annotator and record."""
+    for row in rows:
+        if isinstance(row, Problem):
+            yield row
+            continue
+        item = next((row.values[name] for name in ("id", "record_id", "external_id") if row.values.get(name)), row.line)
+        for rater, rating in answers(row.values).items():
+            yield Row(row.line, {"item": str(item), "rater": rater, "rating": rating}, row.at)
+
+
 ANNOTATED = Form(
     "annotations",
     "a query and a passage, and what each annotator answered",
-    {"queries": _annotated(0), "corpus": _annotated(1), "qrels": _annotated_pairs},
+    {"queries": _annotated(0), "corpus": _annotated(1), "qrels": _annotated_pairs, "ratings": _ratings},
 )

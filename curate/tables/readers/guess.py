@@ -1,27 +1,15 @@
 """Detection of a table's columns of ids, titles and texts from its first rows; the pipeline file lists the result."""
 
-import re
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import islice
 
-from curate.core.config import parse_yaml
 from curate.core.errors import DataError
-from curate.system.resources import data_file
-from curate.tables.readers import Problem, Source, Table
+from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.file import File
 from curate.tables.readers.items import LINE, NAMES, OPTIONAL, as_id, plain
+from curate.tables.readers.roles import plain_name, spellings
 from curate.tables.readers.tagged import ASKED
-
-_BETWEEN = re.compile(r"[-_.\s\ufeff\u200b]")
-
-
-def plain_name(name: str) -> str:
-    """Return a column name in NFKC and casefolded, without white space, byte order marks, `-`, `_` and `.`."""
-    return _BETWEEN.sub("", unicodedata.normalize("NFKC", name)).casefold()
-
 
 # Guess from a file's first rows which columns hold ids, titles and texts; a person checks it in the pipeline file.
 
@@ -49,6 +37,8 @@ class Guess:
     """Values of the text column in the first rows."""
     seen: Sequence[str] = ()
     """Names of all columns."""
+    unused: Sequence[str] = ()
+    """Names of all columns without a field, texts first; of a list of objects as `answers[].text`."""
 
 
 def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, other: Collection[str] = ()) -> Guess:
@@ -84,13 +74,39 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
         if column == next((name for name in NAMES[table][role] if name in columns), None) and role not in (named or {})
     }
     free = {name: values for name, values in columns.items() if name not in chosen.values() and _length(values) > 0}
+    others = sorted(free, key=lambda name: -_length(free[name]))
+    used = {*others, *chosen.values()}
     return Guess(
         {role: column for role, column in chosen.items() if role not in usual},
         usual,
-        sorted(free, key=lambda name: -_length(free[name])),
+        others,
         [str(cell) for cell in columns.get(chosen.get("text", ""), [])],
         list(columns),
+        [*others, *(name for name in _all_names(source, columns) if name not in used)],
     )
+
+
+def _all_names(source: Source, columns: Iterable[str]) -> list[str]:
+    """Return the names of all columns in the first rows; of a form that makes other rows, those it does not know."""
+    if not isinstance(source, File) or source.form is None:
+        raw, known = source.rows(), set[str]()
+    else:
+        roles = [(table, role) for table in ("queries", "corpus") for role in NAMES[table]]
+        raw, known = source.raw(), {name for table, role in roles for name in spellings(table, role)}
+    first = (row for row in islice(raw, LOOKED) if isinstance(row, Row))
+    names = dict.fromkeys(name for row in first for name in _deep(row.values))
+    return [name for name in names or columns if plain_name(name.rsplit(".", 1)[-1]) not in known]
+
+
+def _deep(content: object, prefix: str = "") -> Iterable[str]:
+    """Yield the dotted names of a record; those in the objects of a list behind `[]`."""
+    if isinstance(content, Mapping):
+        for name, cell in content.items():
+            yield from _deep(cell, f"{prefix}.{name}" if prefix else name)
+    elif isinstance(content, list) and content and isinstance(content[0], Mapping):
+        yield from _deep(content[0], f"{prefix}[]")
+    else:
+        yield prefix
 
 
 def first_columns(source: Source) -> tuple[dict[str, list[object]], int]:
@@ -107,8 +123,8 @@ def first_columns(source: Source) -> tuple[dict[str, list[object]], int]:
 
 def has_known_name(names: Iterable[str], table: Table, fields: Iterable[str] = ()) -> bool:
     """Return whether any of `names` is a known column name of the table's `fields`, by default of any field."""
-    spellings = {plain_name(spelling) for name in names for spelling in (name, name.rsplit(".", 1)[-1])}
-    return any(spellings & set(_spellings(table, field)) for field in fields or NAMES[table])
+    spelled = {plain_name(spelling) for name in names for spelling in (name, name.rsplit(".", 1)[-1])}
+    return any(spelled & set(spellings(table, field)) for field in fields or NAMES[table])
 
 
 def _check_named(source: Source, table: Table, columns: Sequence[str], named: Mapping[str, str]) -> None:
@@ -158,13 +174,7 @@ def _column_by_name(field: str, table: Table, columns: Mapping[str, Sequence[obj
     spelt = {plain_name(name.rsplit(".", 1)[-1]): name for name in sorted(columns, key=lambda name: -name.count("."))}
     undotted = {plain_name(name): name for name in reversed(list(columns)) if "." not in name}
     by_spelling = spelt | undotted
-    return exact or next((by_spelling[name] for name in _spellings(table, field) if name in by_spelling), None)
-
-
-@cache
-def _spellings(table: Table, field: str) -> tuple[str, ...]:
-    spellings: dict[str, dict[str, list[str]]] = parse_yaml(data_file("tables/readers/columns.yaml").read_text("utf-8"))
-    return tuple(plain_name(name) for name in (*NAMES[table][field], *spellings[table].get(field, ())))
+    return exact or next((by_spelling[name] for name in spellings(table, field) if name in by_spelling), None)
 
 
 def _column_by_values(field: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:

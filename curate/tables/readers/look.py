@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Literal
 
 from curate.core.errors import DataError
@@ -66,6 +67,8 @@ class TableLook:
     html: int
     long: int
     longest: int
+    content: int
+    """Digest of all texts, in any order."""
 
     @property
     def html_share(self) -> float | None:
@@ -157,7 +160,8 @@ class _Counts:
         self.column = column_of.get("id")
         self.names: Names = {field_name: (column,) for field_name, column in column_of.items()}
         self.texts: Names = {**self.names, "id": (LINE,)}  # defects of ids are counted separately
-        self.figures: dict[str, Any] = dict.fromkeys(("rows", "problems", "empty", "html", "long", "longest"), 0)
+        counted = ("rows", "problems", "empty", "html", "long", "longest", "content")
+        self.figures: dict[str, Any] = dict.fromkeys(counted, 0)
 
     def add(self, row: Row | Problem, source: Source) -> None:
         """Count a row."""
@@ -172,6 +176,8 @@ class _Counts:
             self.figures["html"] += is_html(read.text) or is_html(read.title)
             self.figures["long"] += length > LONG
             self.figures["longest"] = max(length, self.figures["longest"])
+            digest = blake2b(read.text.strip().encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            self.figures["content"] = (self.figures["content"] + int.from_bytes(digest)) % 2**64
         if isinstance(row, Row) and self.column not in (None, LINE):
             self._id(row, str(self.column))
 

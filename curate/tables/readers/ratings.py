@@ -21,7 +21,7 @@ from curate.stats.tally import Ints
 from curate.system.resources import data_file
 from curate.tables.readers import Problem, encoding
 from curate.tables.readers.file import BINARY, ENDINGS, File
-from curate.tables.readers.guess import plain_name as plain
+from curate.tables.readers.roles import plain_name as plain
 from curate.tables.readers.text_rows import named
 
 FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow", "jsonl")

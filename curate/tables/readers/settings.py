@@ -24,8 +24,10 @@ from curate.tables.readers.items import NAMES, Item, Names, check_header, item, 
 from curate.tables.readers.public_datasets import TaskTable, named
 
 Delimiter = Annotated[str, AfterValidator(delimiter.named)]
-SheetName = Annotated[str, BeforeValidator(str)]
-"""Sheet name; a number such as 2026 is converted to text."""
+SheetNames = Annotated[
+    list[str], BeforeValidator(lambda value: [str(name) for name in (value if isinstance(value, list) else [value])])
+]
+"""Names of sheets, or one of them; a number such as 2026 is converted to text."""
 Paths = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
@@ -75,9 +77,10 @@ class FileSection(Section):
     header: bool = Field(
         default=True, description="false: the first row holds data, and the columns are column_1, column_2, ..."
     )
-    sheet: SheetName | None = Field(
+    sheet: SheetNames | None = Field(
         default=None,
-        description="sheet of an .xlsx file; without it the only one with data, or that of the table's name",
+        description="sheet of an .xlsx file, or a list of sheets of one form; without it the only one with data, or "
+        "that of the table's name",
     )
 
 
@@ -192,11 +195,16 @@ class Sources:
 
     @property
     def one_table(self) -> bool:
-        """Return whether queries and corpus are read from the same file and, in a workbook, the same sheet."""
-        groups = [self.tables.get(table, ()) for table in ("queries", "corpus")]
-        files = [source for group in groups if len(group) == 1 for source in group if isinstance(source, File)]
-        sheets = {(file.path.resolve(), file.workbook.name if file.kind == "xlsx" else None) for file in files}
-        return len(files) == len(groups) and len(sheets) == 1
+        """Return whether queries and corpus are read from the same files and, in a workbook, the same sheets."""
+        queries, corpus = (
+            [
+                (file.path.resolve(), file.workbook.name if file.kind == "xlsx" else None)
+                for file in self.tables.get(table, ())
+                if isinstance(file, File)
+            ]
+            for table in ("queries", "corpus")
+        )
+        return queries == corpus and len(queries) == len(self.tables.get("queries", ())) > 0
 
     def digests(self) -> dict[str, Json]:
         """Return [name, digest] of every source, per table and for `other_qrels`."""
@@ -234,7 +242,7 @@ def _of_one_file(
 ) -> dict[Table, Sequence[Source]]:
     """Return the sources of a file that was given for queries and documents, and its qrels if it states some."""
     files = [source for table in ("queries", "corpus") for source in tables[table] if isinstance(source, File)]
-    if len(files) != 2 or len({file.path.resolve() for file in files}) > 1:
+    if len(files) != 2 or len({(file.path.resolve(), file.sheet) for file in files}) > 1:
         return {}
     chat = None if columns is None else Chat(columns.speaker, columns.text, tuple(columns.asks), columns.session)
     queries, corpus = (replace(file, both=True, chat=chat) for file in files)
@@ -279,11 +287,13 @@ def _numbered(paths: Sequence[Path], table: Table, config: Input) -> list[File]:
 
     If line numbers serve as ids, those of the second file have the prefix `2-`, and so on.
     """
-    prefixes = ["", *(f"{number}-" for number in range(2, len(paths) + 1))]
-    return [_file(path, table, config, prefix) for path, prefix in zip(paths, prefixes, strict=False)]
+    section: FileSection | None = getattr(config, table)
+    places = [(path, sheet) for path in paths for sheet in (section.sheet if section and section.sheet else [None])]
+    prefixes = ["", *(f"{number}-" for number in range(2, len(places) + 1))]
+    return [_file(*place, table, config, prefix) for place, prefix in zip(places, prefixes, strict=False)]
 
 
-def _file(path: Path, table: Table, config: Input, prefix: str) -> File:
+def _file(path: Path, sheet: str | None, table: Table, config: Input, prefix: str) -> File:
     section: FileSection | None = getattr(config, table)
     configured = section.format if section else "auto"
     format_: Format = format_of(path) if configured == "auto" else configured
@@ -291,7 +301,7 @@ def _file(path: Path, table: Table, config: Input, prefix: str) -> File:
     file = File(path, format_, config.encoding, table=table, part=prefix, bounds=bounds)
     if section is None:
         return file
-    return replace(file, delimiter=section.delimiter, has_header=section.header, sheet=section.sheet)
+    return replace(file, delimiter=section.delimiter, has_header=section.header, sheet=sheet)
 
 
 def _from_source(source: str, config: Input) -> Sources:
