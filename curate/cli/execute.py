@@ -11,7 +11,7 @@ from curate.core.protocols import quiet
 from curate.runs.command import silent
 from curate.runs.index import Entry, command_class
 from curate.view import output_mode
-from curate.view.answers import PACKAGE, Result, begin, give
+from curate.view.answers import PACKAGE, Result, Versions, begin, give
 from curate.view.progress import bars
 
 
@@ -66,10 +66,10 @@ def print_versions() -> None:
     needed = (requirement for requirement in requires(PACKAGE) or () if "extra == 'dev'" not in requirement)
     names = {re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0] for requirement in needed} - {PACKAGE}
     begin("version")
-    versions = {
-        "curate": installed_version(PACKAGE),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "packages": {name: version(name) for name in sorted(names)},
-    }
-    give(Result(versions, [f"curate {versions['curate']} (Python {versions['python']})"]))
+    versions = Versions(
+        curate=installed_version(PACKAGE),
+        python=platform.python_version(),
+        platform=platform.platform(),
+        packages={name: version(name) for name in sorted(names)},
+    )
+    give(Result(versions, [f"curate {versions.curate} (Python {versions.python})"]))

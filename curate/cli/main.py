@@ -80,13 +80,13 @@ def complain(error: BaseException) -> int:
 
     from curate.view import answers
 
-    found = answers.failure(error)
-    if found["code"] == "INTERNAL":
+    failure = answers.failure(error)
+    if failure.code == "INTERNAL":
         traceback.print_exception(error)
     elif show := getattr(error, "show", None):  # of the command line's own errors: with the usage
         show()
     else:
-        for line in [*str(found["message"]).splitlines(), *_allowing(error)]:
+        for line in [*failure.message.splitlines(), *_allowing(error)]:
             typer.echo(f"curate: {line}", err=True)
-    answers.refuse(found)
-    return int(found["exit"])
+    answers.refuse(failure)
+    return failure.exit

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, Generic, TypeVar
 
 from curate.core.errors import ConfigError
-from curate.core.figures import Record
+from curate.core.figures import Record, figure
 from curate.view import output_mode
 
 PACKAGE = "curate-ir"
@@ -24,8 +24,35 @@ OURS = {"curate", "typer", "builtins"}
 An error class of another library is never reported as the user's mistake.
 """
 
-Failure = dict[str, str | int]
-"""The field `error` of the envelope: `code`, `message`, `exit` (exit code)."""
+
+class Failure(Record, schema_name="error"):
+    """Why a command failed."""
+
+    code: str = figure("kind of the error")
+    message: str = figure("the sentence that people read, or several lines of them")
+    exit: int = figure("the exit code")
+
+
+class Envelope(Record, schema_name="answer"):
+    """What every answer comes in; `data` has the schema of its command."""
+
+    ok: bool = figure("whether the exit code is 0")
+    command: str | None = figure("such as status or check pool; null if none was recognised")
+    version: str = figure("of curate")
+    data: Any = figure("what the command found; null if an error came before it")
+    warnings: tuple[str, ...] = figure("why the data should not be trusted blindly, and what was assumed")
+    error: Failure | None = figure("null exactly if ok")
+
+
+class Versions(Record):
+    """The versions of the program and of what its answers depend on (`curate --version --json`)."""
+
+    curate: str = figure("of the program")
+    python: str = figure("of the interpreter")
+    platform: str = figure("operating system and processor")
+    packages: Mapping[str, str | None] = figure(
+        "package that the program or one of its extras needs -> version; null if it is not installed"
+    )
 
 
 Data_co = TypeVar("Data_co", covariant=True)
@@ -107,7 +134,7 @@ def only_plans() -> None:
 def refuse(error: Failure) -> None:
     """Print the error that ended the command as JSON, if its options request that."""
     if "--json-lines" in _options():
-        write(json.dumps({"event": "error", "error": error}, ensure_ascii=False))
+        write(json.dumps({"event": "error", "error": error.to_json()}, ensure_ascii=False))
     elif "--json" in _options() and not _call.answered:
         _print(None, error)
 
@@ -117,7 +144,7 @@ def failure(error: BaseException) -> Failure:
     kinds = codes()
     ours = (kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in OURS)
     code = next(kinds[name] for name in ours if name in kinds)
-    return {"code": code, "message": _message(error), "exit": listed()[code]["exit"]}
+    return Failure(code, _message(error), listed()[code]["exit"])
 
 
 @cache
@@ -168,15 +195,8 @@ def _print(content: object, error: Failure | None) -> None:
     from importlib.metadata import version
 
     _call.answered = True
-    envelope = {
-        "ok": error is None,
-        "command": _call.command,
-        "version": version(PACKAGE),
-        "data": plain(content),
-        "warnings": list(_call.warnings),
-        "error": error,
-    }
-    write(json.dumps(envelope, ensure_ascii=False, allow_nan=False, indent=1, default=str))
+    envelope = Envelope(error is None, _call.command, version(PACKAGE), plain(content), _call.warnings, error)
+    write(json.dumps(envelope.to_json(), ensure_ascii=False, allow_nan=False, indent=1, default=str))
 
 
 def write(text: str) -> None:

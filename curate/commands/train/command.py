@@ -161,10 +161,10 @@ def train(command: TrainCommand) -> TrainFigures:
     """
     work = _prepared(command)
     _begin(work)
-    settings, results = work.recipe.settings, list[TrainedSeed]()
+    say, settings, results = RecordWords(WORDS), work.recipe.settings, list[TrainedSeed]()
     for seed in range(settings.seed, settings.seed + settings.seeds):
         result = trained(work.recipe, seed, work.out / "seeds" / str(seed), command.progress)
-        command.tell(f"seed {seed}: dev nDCG@10 {result.dev_before:.4f} -> {result.dev_after:.4f}")
+        command.tell(say("trained_seed", result))
         results.append(result)
     gains = _task_gains(work, results)
     best = max(results, key=lambda result: (result.dev_after, -result.seed))
@@ -234,11 +234,11 @@ def _task_gains(work: _Work, results: Sequence[TrainedSeed]) -> list[TaskGain]:
     models, settings = work.recipe.models, work.recipe.settings
     document_vectors = models.vectors(models.document) if settings.frozen else None
     base = work.scoring.of("base", _compared_with(work), documents=document_vectors)
-    seed_scores: list[list[Scored]] = []
+    say, seed_scores = RecordWords(WORDS), list[list[Scored]]()
     for result in results:
         folder = work.out / "seeds" / str(result.seed) / "model"
         seed_scores.append(work.scoring.of(f"seed-{result.seed}", str(folder), documents=document_vectors))
-        work.command.tell(f"seed {result.seed}: {seed_scores[-1][0].main:.4f}, base {base[0].main:.4f}")
+        work.command.tell(say("scored_seed", result, score=seed_scores[-1][0].main, base=base[0].main))
     return [
         scores.compared(before, after, task, settings.seed)
         for before, task, *after in zip(base, work.scoring.tasks, *seed_scores, strict=True)

@@ -87,18 +87,6 @@ def _references(value: Any) -> Iterator[str]:
         yield name
 
 
-def test_the_short_notation() -> None:
-    assert contract.typed("string") == {"type": "string"}
-    assert contract.typed("number?; a price") == {"type": ["number", "null"], "description": "a price"}
-    assert contract.typed("row[]?") == {
-        "anyOf": [{"type": "array", "items": {"$ref": "#/$defs/row"}}, {"type": "null"}]
-    }
-    assert contract.typed("integer{}") == {"type": "object", "additionalProperties": {"type": "integer"}}
-    assert contract.typed("'done' | 'to be done'") == {"enum": ["done", "to be done"]}
-    assert contract.typed("a | b[]")["anyOf"][1]["items"] == {"$ref": "#/$defs/b"}
-    assert contract.typed("any") == {}
-
-
 def test_a_schema_is_printed(tmp_path: Path) -> None:
     assert json.loads(ran(tmp_path, "schema", "check", "pool").stdout) == contract.schema("check pool")
     assert machine.data(ran(tmp_path, "schema", "status", "--json").stdout) == contract.schema("status")
@@ -124,7 +112,7 @@ def test_the_version(tmp_path: Path) -> None:
 
 def test_every_error_has_a_code_of_its_own() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, CurateError)]
-    codes = {each: str(answers.failure(each("what"))["code"]) for each in kinds}
+    codes = {each: str(answers.failure(each("what")).code) for each in kinds}
     assert len(set(codes.values())) == len(kinds)
     special = {"STOPPED": 130, "UNCHECKED": 3, "INCOMPLETE": 3}
     for kind, code in codes.items():
@@ -140,8 +128,8 @@ def test_an_error_of_a_plugin_has_the_code_of_what_it_is() -> None:
         """A library's own, which has the name of one of ours."""
 
     DataError.__module__ = "sqlalchemy.exc"
-    assert answers.failure(Odd("no"))["code"] == "DATA"
-    assert answers.failure(DataError("no"))["code"] == "INTERNAL"
+    assert answers.failure(Odd("no")).code == "DATA"
+    assert answers.failure(DataError("no")).code == "INTERNAL"
 
 
 def test_the_page_lists_every_code() -> None:
