@@ -140,7 +140,7 @@ class Command(Section):
 
     @classmethod
     def answer(cls) -> Any:  # noqa: ANN401 - a type
-        """Return the type of the data: a record, or another type whose JSON Schema is in a file."""
+        """Return the type of the data: a record, a list of records, or one of several such types."""
         return get_args(get_type_hints(cls.result)["return"])[0]
 
     def afterwards(self) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from curate.core.figures import decimal
+
 
 class Ranged(Protocol):
     """An estimate with bounds, which are None where it has none."""
@@ -33,14 +35,14 @@ def table(rows: Sequence[Mapping[str, object]]) -> str:
 
 def points(score: float | None) -> str | None:
     """Return a score in points of 100; None stays None."""
-    return None if score is None else f"{100 * score:.2f}"
+    return None if score is None else decimal(100 * score, 2)
 
 
 def ranged(figure: Ranged | None, factor: float = 100, digits: int = 2) -> str | None:
     """Return a figure times `factor` with its interval, such as `87.60 (80.12 to 93.40)`; None if it is undefined."""
     if figure is None or figure.value is None:
         return None
-    text = f"{factor * figure.value:.{digits}f}"
+    text = decimal(factor * figure.value, digits)
     if figure.low is None or figure.high is None:
         return text
-    return f"{text} ({factor * figure.low:.{digits}f} to {factor * figure.high:.{digits}f})"
+    return f"{text} ({decimal(factor * figure.low, digits)} to {decimal(factor * figure.high, digits)})"

@@ -211,14 +211,17 @@ def agree(
     if isinstance(ratings, str | os.PathLike):
         path = Path(ratings).expanduser()
         return _measured(measure(path, layout, seed or 0), layout.positive, str(path))
+    return _measured(_measured_frame(ratings, layout, seed or 0), layout.positive, "the frame")
+
+
+def _measured_frame(ratings: object, layout: Layout, seed: int) -> FileAgreement:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / FILE
         _frame(ratings).write_parquet(path)
         try:
-            figures = measure(path, layout, seed or 0)
+            return measure(path, layout, seed)
         except CurateError as error:  # names a file that nobody has seen
             raise type(error)(str(error).replace(str(path), "the frame")) from None
-    return _measured(figures, layout.positive, "the frame")
 
 
 def _measured(figures: FileAgreement, positive: Sequence[str], source: str) -> AgreementResult:

@@ -35,7 +35,6 @@ def test_the_schema_of_a_record_is_the_declared_one(name: str) -> None:
 @pytest.mark.parametrize("name", DECLARED)
 def test_every_figure_of_a_record_is_described(name: str) -> None:
     definitions = contract.schema(name).get("$defs", {})
-    definitions.pop("plan", None)  # is declared in a file
     for type_name, definition in definitions.items():
         for figure_name, figure in definition.get("properties", {}).items():
             assert figure.get("description"), (type_name, figure_name)

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from curate.core.figures import ABSENT, Figure, Record, described, figure, schema
+from curate.core.figures import ABSENT, Figure, Record, decimal, described, figure, schema
 
 
 class Fruit(Record):
@@ -44,6 +44,10 @@ def test_json_is_the_figures_by_name() -> None:
     }
     assert BASKET.to_json()["fruits"] == [PEAR.to_json()]
     assert BASKET.to_json()["by_month"] == {"May": 3}
+
+
+def test_a_number_has_its_decimals_and_no_negative_zero() -> None:
+    assert [decimal(-0.0004, 3), decimal(1234.5, 1), decimal(0.0005, 3)] == ["0.000", "1,234.5", "0.001"]
 
 
 def test_zero_and_false_are_defaults() -> None:
