@@ -209,6 +209,7 @@ TABLES: Mapping[str, Columns] = {
     "queries": {"query_id": _TEXT, "text": _TEXT, "source": _TEXT},
     "sources": {"query_id": _TEXT, "source": _TEXT},
     "corpus": {"doc_id": _TEXT, "title": _TEXT, "text": _TEXT, "source": _TEXT},
+    "passages": {"doc_id": _TEXT, "parent_id": _TEXT, "start": pl.Int64, "end": pl.Int64},
     "qrels": {"query_id": _TEXT, "doc_id": _TEXT, "score": pl.Int32},
     "aliases": {"table": _TEXT, "old_id": _TEXT, "kept_id": _TEXT},
     "classes": {"table": _TEXT, "id": _TEXT, "class": pl.Int64},

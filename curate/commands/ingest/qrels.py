@@ -45,7 +45,7 @@ class ReadLabels:
         self.bad.read["qrels"] += 1
         for name, texts in ((query, self.queries), (doc, self.corpus)):
             word, key = WORDS[texts.table], f"{parsed.query_id} {parsed.doc_id}"
-            if name in texts.known and name not in texts.empty:
+            if name in texts.known - texts.empty - texts.cut:
                 continue
             unknown = name not in texts.known
             self._lose((query, doc), parsed.score, "not in corpus" if unknown and texts is self.corpus else "dropped")
@@ -54,7 +54,8 @@ class ReadLabels:
                 problem = Problem(parsed.line, unknown_id, expected, texts.remedy(name))
                 self.bad.note("qrels", source, problem, key, f"unknown {word}")
             else:
-                self.bad.drop("qrels", key, f"its {word} has an empty text")
+                why = "was cut into passages" if name in texts.cut else "has an empty text"
+                self.bad.drop("qrels", key, f"its {word} {why}")
             return
         if source not in self._sources[-1:]:
             self._sources.append(source)

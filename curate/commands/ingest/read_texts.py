@@ -21,6 +21,8 @@ class ReadTexts:
     merged: dict[str, str] = field(default_factory=dict)
     """Id of a merged text -> id of the retained one."""
     empty: set[str] = field(default_factory=set)
+    cut: set[str] = field(default_factory=set)
+    """Ids of documents that were cut into passages."""
     left_out: set[str] = field(default_factory=set)
     """Ids of texts excluded by the settings."""
     lines: dict[tuple[str, int], str] = field(default_factory=dict)

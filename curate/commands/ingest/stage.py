@@ -11,6 +11,7 @@ import polars as pl
 
 from curate.commands.ingest import Config, labels
 from curate.commands.ingest.bad_rows import LISTED, BadRows
+from curate.commands.ingest.passages import passages
 from curate.commands.ingest.qrels import ReadLabels, check_pairs
 from curate.commands.ingest.read_texts import ReadTexts
 from curate.core import records, synthetic
@@ -133,6 +134,8 @@ class _Reading:
         self.html = HtmlTexts(self.config.html)
         self.bad = BadRows(self.config)
         self.pairs = ReadLabels(self.queries, self.corpus, self.bad)
+        self.extents: list[tuple[str, str, int, int]] = []
+        """Passage, its document, start and end in the document's text."""
 
     def texts(
         self, table: Literal["queries", "corpus"], classes: files.TableWriter, is_taken: Callable[[str], bool] = _any
@@ -151,14 +154,15 @@ class _Reading:
                 usable = self._usable(table, source, parsed, seen)
                 if usable is None:
                     continue
-                number = firsts.number(usable.id, records.shown(usable.title, usable.text))
-                if merging and firsts.names[number] != usable.id:
-                    seen.merged[usable.id] = firsts.names[number]
-                    continue
-                ids = {"query_id": usable.id} if table == "queries" else {"doc_id": usable.id, "title": usable.title}
-                writer.add({**ids, "text": usable.text, "source": row_source(table, row, source.name)})
-                classes.add({"table": table, "id": usable.id, "class": number})
-                seen.kept += 1
+                for part in self._parts(table, usable, seen):
+                    number = firsts.number(part.id, records.shown(part.title, part.text))
+                    if merging and firsts.names[number] != part.id:
+                        seen.merged[part.id] = firsts.names[number]
+                        continue
+                    ids = {"query_id": part.id} if table == "queries" else {"doc_id": part.id, "title": part.title}
+                    writer.add({**ids, "text": part.text, "source": row_source(table, row, source.name)})
+                    classes.add({"table": table, "id": part.id, "class": number})
+                    seen.kept += 1
         if seen.kept == 0 and self.sources.tables[table]:
             files_read = ", ".join(source.place for source in self.sources.tables[table])
             raise DataError(
@@ -166,6 +170,24 @@ class _Reading:
                 "the file"
             )
         self.bad.stop_if_most(table)
+
+    def _parts(self, table: Table, text: Item, seen: ReadTexts) -> Iterator[Item]:
+        """Yield the passages of a document; a query, or a document that is short enough, as it is."""
+        if table != "corpus" or self.config.passages is None:
+            yield text
+            return
+        parts = passages(text, self.config.passages)
+        if len(parts) > 1:
+            seen.cut.add(text.id)
+        for part, start, end in parts:
+            if part.id != text.id and part.id in seen.known:
+                raise DataError(
+                    f"ingest.passages: found the id {shown(part.id)}, which a passage of {shown(text.id)} would have, "
+                    "expected ids without #; rename it"
+                )
+            seen.known.add(part.id)
+            self.extents.append((part.id, text.id, start, end))
+            yield part
 
     def _losses(self, table: Table, seen: ReadTexts) -> str:
         """Return clauses on dropped and excluded rows of a table, each followed by `; `; empty if there are none."""
@@ -232,6 +254,9 @@ def run(config: Config, context: Context) -> Report:
         reading.texts("queries", classes, _choice(config, reading.sources))
         _check_ids(config, reading.queries)
         reading.texts("corpus", classes)
+    if config.passages is not None:
+        schema = records.TABLES["passages"]
+        files.write_table(context.out, "passages", pl.DataFrame(reading.extents, schema=schema, orient="row"))
     qrels = reading.qrels()
     note = taken_scores(reading.pairs.scores, config, audited="audit" in context.stages)
     files.write_table(context.out, "qrels", qrels)
