@@ -85,9 +85,9 @@ def _need_two_kinds(user_data: DataSources) -> None:
     queries, corpus = (user_data.tables[table] for table in ("queries", "corpus"))
     if not queries.guess or not corpus.guess or queries.rows != corpus.rows or queries.content != corpus.content:
         return
-    request = user_data.request
-    if user_data.sources.one_table and not all(named(user_data.input, table).get("text") for table in _STANDS):
-        return  # it is asked which columns are meant
+    request, given = user_data.request, [named(user_data.input, table).get("text") for table in _STANDS]
+    if all(given) or (user_data.sources.one_table and len(queries.guess.seen) > 1):
+        return  # as the user said; or it is asked which columns are meant
     raise DataError(
         f"{queries.place}: found queries that are the documents, text for text, expected two kinds of texts; name the "
         f"columns: {request.command('--column', 'queries.text=NAME', '--column', 'corpus.text=NAME')}\n"

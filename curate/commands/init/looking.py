@@ -228,15 +228,13 @@ def _setting_commands(error: UserError, request: InitOptions) -> list[str]:
     path = message.partition(": found ")[0]  # a setting of a table needs the name of its file
     files = ("--set", f"ingest.{table}.path={path}") if alone else ()
     values = [json.dumps(choice, ensure_ascii=False) for choice in choices] or ["VALUE"]
-    settings = [match[0]]
-    if match[0].endswith(".sheet") and choices:
-        values.append(json.dumps(list(choices), ensure_ascii=False))  # sheets of one form are read together
-        both = [name for name in TABLES[:2] if request.said("ingest", name, "path") == [path]]
-        settings = [f"ingest.{name}.sheet" for name in both] or settings
-    return [
-        request.command(*files, *(word for key in settings for word in ("--set", f"{key}={setting}")))
-        for setting in values
-    ]
+    commands = [request.command(*files, "--set", f"{match[0]}={setting}") for setting in values]
+    both = [name for name in TABLES[:2] if request.said("ingest", name, "path") == [path]]
+    if match[0].endswith(".sheet") and choices and len(both) > 1:  # sheets of one form are read together
+        every = json.dumps(list(choices), ensure_ascii=False)
+        words = [word for name in both for word in ("--set", f"ingest.{name}.sheet={every}")]
+        commands.append(request.command(*files, *words))
+    return commands
 
 
 def named(config: Config, table: Table) -> dict[str, str]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.tables.readers import Row
+from curate.tables.readers.encoding import TextFile
 from curate.tables.readers.file import File
 from curate.tables.readers.text_rows import CANDIDATES, find, named
 
@@ -47,7 +48,7 @@ def test_what_a_csv_writer_wrote_is_read_back(texts: list[str], sign: str) -> No
 )
 def test_the_delimiter_is_the_one_that_makes_columns(text: str, header: bool, sign: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
-    assert find(tmp_path / "t.csv", "utf-8", ",", header=header) == sign
+    assert find(TextFile(tmp_path / "t.csv", "utf-8"), ",", header=header) == sign
 
 
 def test_a_line_that_declares_the_delimiter_is_no_row(tmp_path: Path) -> None:

@@ -255,9 +255,8 @@ def test_a_list_of_json_says_which_entry_is_wrong(tmp_path: Path) -> None:
         (3, ""),
     ]
     (tmp_path / "q.json").write_text('[{"id": 1},\n {"id": 2]')
-    (problem,) = File(tmp_path / "q.json", "jsonl").rows()
-    assert isinstance(problem, Problem)
-    assert (problem.line, problem.found) == (2, "a file that is not valid JSON (Expecting ',' delimiter)")
+    with pytest.raises(DataError, match=r"q.json:2: found a file that is not valid JSON \(Expecting ',' delimiter\)"):
+        list(File(tmp_path / "q.json", "jsonl").rows())
 
 
 @pytest.mark.parametrize(("name", "sign"), [("qrels.txt", " "), ("test.qrels", "  "), ("qrels.tsv", "\t")])

@@ -189,10 +189,7 @@ def test_what_a_table_lacks_is_asked(content: str, said: str, header: bool, tmp_
 def test_a_first_row_of_data_is_read(tmp_path: Path) -> None:
     (tmp_path / "queries.csv").write_text("7,头痛怎么办\n8,发烧怎么办\n", encoding="utf-8")
     (tmp_path / "corpus.csv").write_text("id,text\n1,x\n")
-    (command,) = re.findall(
-        r"^curate: +(curate init .*header=false)$", complaint(tmp_path, "init", ".", "--name", "m"), re.MULTILINE
-    )
-    said = ran(tmp_path, *shlex.split(command)[1:]).stdout
+    said = ran(tmp_path, "init", ".", "--name", "m").stdout
     assert "CSV, commas, UTF-8, 2 rows" in said
     section = yaml.safe_load((tmp_path / "m.yaml").read_text(encoding="utf-8"))["ingest"]
     assert section["queries"] == {"path": "queries.csv", "header": False}
@@ -349,7 +346,7 @@ def test_one_file_is_asked_which_column_is_which(tmp_path: Path) -> None:
     start = f"curate init --queries {path} --corpus {path} --column queries.text="
     commands = [line.strip() for line in asked.splitlines() if "curate init" in line]
     assert [each.removeprefix(start) for each in commands] == [
-        f"{query} --column corpus.text={doc}" for query, doc in ("甲乙", "乙甲", "乙乙")
+        f"{query} --column corpus.text={doc}" for query, doc in ("甲乙", "乙甲")
     ]
     found = look(InitCommand(queries=str(path), corpus=str(path), column=("queries.text=乙", "corpus.text=甲")))
     assert doubt(found) is None
@@ -431,6 +428,7 @@ def test_a_sheet_that_is_not_told_is_asked_with_the_command(tmp_path: Path) -> N
     assert [each.partition("--set ")[2] for each in commands] == [
         "'ingest.queries.sheet=\"Fragen\"'",
         "'ingest.queries.sheet=\"Antworten\"'",
+        """'ingest.queries.sheet=["Fragen", "Antworten"]' --set 'ingest.corpus.sheet=["Fragen", "Antworten"]'""",
     ]
     more = ("--set", "ingest.corpus.sheet=Antworten")
     ran(tmp_path, *shlex.split(commands[0])[1:], *more)
