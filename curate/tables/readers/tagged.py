@@ -36,8 +36,8 @@ def block(file: TextFile) -> str | None:
 def rows(file: TextFile, name: str) -> Iterator[Row | Problem]:
     """Yield a row per record: field -> text, without tags and without a label that all texts of a field begin with."""
     records = _records(file, name)
-    first = [record for record in islice(records, LOOKED) if isinstance(record, Row)]
-    labelled = unlabelled(first)
+    first = list(islice(records, LOOKED))
+    labelled = unlabelled([record for record in first if isinstance(record, Row)])
     for record in chain(first, records):
         if isinstance(record, Row):
             values = {

@@ -1,0 +1,164 @@
+"""Files in which a row is no query and no document: what their form says is read as tables of rows."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curate.core.errors import DataError
+from curate.tables.readers import Row, Table
+from curate.tables.readers.encoding import TextFile
+from curate.tables.readers.file import File, format_of
+from curate.tables.readers.forms import Chat, answers, scores_of
+from curate.tables.readers.tagged import block
+from curate.tables.readers.unwrapping import unwrapped
+
+PASSAGES = {"query_id": "q1", "query": "头痛怎么办",
+            "positive_passages": [{"docid": "a", "title": "甲", "text": "多休息。"}],
+            "negative_passages": [{"docid": "b", "title": "乙", "text": "少吃盐。"}]}  # fmt: skip
+ARTICLE = {"title": "T", "paragraphs": [{"context": "A cold lasts a week.", "qas": [
+    {"id": "1", "question": "How long?", "answers": [{"text": "a week"}]},
+    {"id": "2", "question": "Who?", "is_impossible": True, "answers": []}]}]}  # fmt: skip
+BULK = [{"index": {"_index": "i", "_id": "7"}}, {"title": "t", "body": "Drink water."}]
+TOPICS = "<top>\n<num> Number: 7\n<title> colds\n<desc> Description:\nHow long?\n</top>\n" * 2
+TEXTS = """<DOC>
+<DOCNO> a </DOCNO>
+<TEXT>One &amp; two</TEXT>
+<TEXT>three</TEXT>
+</DOC>
+<DOC>
+<DOCNO>b</DOCNO>
+</DOC>
+"""
+
+
+def file(folder: Path, name: str, content: Any, table: Table | None, **more: Any) -> File:
+    text = content if isinstance(content, str) else "\n".join(json.dumps(row, ensure_ascii=False) for row in content)
+    (folder / name).write_text(text, encoding="utf-8")
+    return File(folder / name, format_of(folder / name), table=table, **more)
+
+
+def values(source: File) -> list[Mapping[str, object]]:
+    return [row.values for row in source.rows() if isinstance(row, Row)]
+
+
+def test_passages_in_a_query_are_documents_and_pairs(tmp_path: Path) -> None:
+    rows = {table: values(file(tmp_path, "p.jsonl", [PASSAGES], table)) for table in ("queries", "corpus", "qrels")}
+    assert rows["queries"] == [{"_id": "q1", "text": "头痛怎么办"}]
+    assert [row["_id"] for row in rows["corpus"]] == ["a", "b"]
+    assert [(row["corpus-id"], row["score"]) for row in rows["qrels"]] == [("a", 1), ("b", 0)]
+
+
+def test_questions_about_a_text_are_queries_and_an_impossible_one_has_no_pair(tmp_path: Path) -> None:
+    content = json.dumps({"version": "2", "data": [ARTICLE]}, indent=1)
+    rows = {table: values(file(tmp_path, "s.json", content, table)) for table in ("queries", "corpus", "qrels")}
+    assert [row["text"] for row in rows["queries"]] == ["How long?", "Who?"]
+    assert [(row["title"], row["text"]) for row in rows["corpus"]] == [("T", "A cold lasts a week.")]
+    assert [row["query-id"] for row in rows["qrels"]] == ["1"]
+
+
+def test_documents_with_lists_in_them_stay_documents(tmp_path: Path) -> None:
+    article = {"_id": "d", "text": "Drink.", "sections": [{"heading": "h", "text": "water"}]}
+    assert values(file(tmp_path, "c.jsonl", [article], "corpus")) == [article]
+
+
+def test_a_question_with_its_own_answer_is_one_row(tmp_path: Path) -> None:
+    row = {"question": "How?", "answer": "So.", "related": [{"question": "Why?", "answer": "Thus."}]}
+    assert values(file(tmp_path, "f.jsonl", [row], "queries", both=True)) == [row]
+
+
+def test_an_action_gives_its_id_to_the_document_behind_it(tmp_path: Path) -> None:
+    assert values(file(tmp_path, "b.ndjson", BULK, "corpus")) == [{"_id": "7", "title": "t", "body": "Drink water."}]
+
+
+def test_tagged_records_are_rows_without_tags_and_labels(tmp_path: Path) -> None:
+    topics = file(tmp_path, "t.txt", TOPICS, "queries")
+    assert (topics.kind, values(topics)[0]) == ("tagged", {"num": "7", "title": "colds", "desc": "How long?"})
+    texts = file(tmp_path, "d.trectext", TEXTS, "corpus")
+    assert values(texts) == [{"DOCNO": "a", "TEXT": "One & two\nthree"}, {"DOCNO": "b"}]
+    assert block(TextFile(file(tmp_path, "n.txt", "a text\n<top>\n", "queries").path, "utf-8")) is None
+
+
+def test_a_record_without_an_end_is_named(tmp_path: Path) -> None:
+    cut = file(tmp_path, "t.txt", TOPICS + "<top>\n<num> Number: 8\n", "queries")
+    (problem,) = [row for row in cut.rows() if not isinstance(row, Row)]
+    assert (problem.line, problem.expected) == (13, "</top>")
+
+
+CHAT = "who,said\nA,您好\nB,头痛怎么办\nB,三天了\nA,多休息\nA,多喝水\nB,要吃药吗\n"
+
+
+def test_what_is_asked_in_a_row_is_a_query_and_what_follows_its_answer(tmp_path: Path) -> None:
+    chat = Chat("who", "said", ("B",))
+    rows = {
+        table: values(file(tmp_path, "c.csv", CHAT, table, both=True, chat=chat))
+        for table in ("queries", "corpus", "qrels")
+    }
+    assert [row["text"] for row in rows["queries"]] == ["头痛怎么办\n三天了", "要吃药吗"]
+    assert [row["text"] for row in rows["corpus"]] == ["您好", "多休息\n多喝水"]
+    assert [(row["query-id"], row["corpus-id"]) for row in rows["qrels"]] == [("chat-2", "chat-2")]
+
+
+@pytest.mark.parametrize(
+    ("record", "given"),
+    [
+        ({"annotations": [{"completed_by": 1, "result": [{"value": {"choices": ["yes"]}}]}]}, {"1": "yes"}),
+        ({"annotations": [{"completed_by": {"email": "a@b"}, "result": [{"value": {"rating": 4}}]}]}, {"a@b": "4"}),
+        ({"annotations": [{"completed_by": 1, "was_cancelled": True, "result": []}]}, {}),
+        (
+            {"responses": [{"user_id": "u", "values": {"relevance": {"value": "no"}}, "status": "submitted"}]},
+            {"u": "no"},
+        ),
+        ({"responses": [{"user_id": "u", "values": {"relevance": {"value": "no"}}, "status": "draft"}]}, {}),
+        ({"responses": {"relevance": [{"value": "2", "user_id": "v"}]}}, {"v": "2"}),
+        ({"text": "no annotation"}, {}),
+    ],
+)
+def test_answers_of_annotators_are_found(record: dict[str, Any], given: dict[str, str]) -> None:
+    assert answers(record) == given
+
+
+@pytest.mark.parametrize(
+    ("choices", "scores"),
+    [
+        ({"relevant", "not relevant"}, {"relevant": 1, "not relevant": 0}),
+        ({"相关", "不相关"}, {"相关": 1, "不相关": 0}),
+        ({"0", "2"}, {"0": 0, "2": 2}),
+        ({"A", "B"}, {}),
+        (set(), {}),
+    ],
+)
+def test_answers_are_scores_only_where_they_say_so(choices: set[str], scores: dict[str, int]) -> None:
+    assert scores_of(choices) == scores
+
+
+ROWS = [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        ROWS,
+        {"data": ROWS},
+        {"columns": ["id", "text"], "index": [0, 1], "data": [["a", "x"], ["b", "y"]]},
+        {"id": {"0": "a", "1": "b"}, "text": {"0": "x", "1": "y"}},
+        {"0": {"id": "a", "text": "x"}, "1": {"id": "b", "text": "y"}},
+        {"schema": {"fields": []}, "data": ROWS},
+        {"took": 3, "hits": {"total": 2, "hits": ROWS}},
+    ],
+)
+def test_a_document_is_unwrapped(document: Any, tmp_path: Path) -> None:
+    assert unwrapped(document) == ROWS
+    assert values(file(tmp_path, "d.json", json.dumps(document, indent=1), "corpus")) == ROWS
+
+
+def test_one_record_is_one_row(tmp_path: Path) -> None:
+    assert unwrapped({"id": "a", "text": "x"}) is None
+    assert values(file(tmp_path, "d.json", json.dumps(ROWS[0], indent=1), "corpus")) == ROWS[:1]
+
+
+def test_a_damaged_document_stops_whatever_is_dropped(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"d.json:\d+: found a file that is not valid JSON"):
+        values(file(tmp_path, "d.json", json.dumps(ROWS, indent=1)[:60], "corpus"))
