@@ -54,6 +54,8 @@ def _table(user_data: DataSources, look: TableLook) -> Iterator[str]:
     yield f"{look.place}   {', '.join([*_format(look), rows])}"
     assert look.guess is not None
     chosen = {**look.guess.usual, **look.guess.columns}
+    if look.form:
+        yield f"  a row of the file is {look.form}"
     order = [field for field in ("id", "query_id", "doc_id", "title", "text", "score") if field in chosen]
     columns = {field: "line numbers" if chosen[field] == LINE else chosen[field] for field in order}
     fields, wide = max(map(len, order)), max(map(width, columns.values()))

@@ -61,7 +61,6 @@ def _bulk_rows(rows: Rows) -> Iterator[Row | Problem]:
 
 # Records in records: queries with their passages, or texts with the questions about them.
 
-_QUESTIONS = ("question", "query", "问题", "問題", "提问", "查询")
 _AGAINST = re.compile(r"neg|irrelevant|not_?relevant|负|負|不相关|不相關", re.IGNORECASE)
 """Pattern of the names of lists of passages that do not answer the query."""
 _CHOSEN = ("is_selected", "is_relevant", "isrelevant", "selected", "relevance", "relevant", "rel", "label", "grade")
@@ -118,13 +117,13 @@ def _nodes(record: Record, line: int, title: str = "", above: _Document | None =
     lists = _lists(record)
     title = str(record.get("title") or title)
     question = _question(record)
-    passages = {name: entries for name, entries in lists.items() if any(map(_passage_text, entries))}
+    passages = {name: entries for name, entries in lists.items() if any(_text_of(entry, "corpus") for entry in entries)}
     if not question and above is None and passages and not _asked_about(lists):
-        question = _own_text(record)
+        question = _text_of(record, "queries") or _text_of(record, "corpus")
     if question:
         yield _query(record, question, line, passages, above)
         return
-    if _asked_about(lists) and (text := _passage_text(record)):
+    if _asked_about(lists) and (text := _text_of(record, "corpus")):
         above = _Document(_id_of(record, "corpus", text), title, text)
         yield above
     for entries in lists.values():
@@ -138,14 +137,6 @@ def _question(record: Record) -> str:
     own = [name for name in names if plain_name(name) not in _document_names()]
     name = first_named(own, "queries", "text")
     return str(record[name]) if name else ""
-
-
-def _own_text(record: Record) -> str:
-    return _text_of(record, "queries") or _text_of(record, "corpus")
-
-
-def _passage_text(record: Record) -> str:
-    return _text_of(record, "corpus") if isinstance(record, Mapping) else ""
 
 
 def _asked_about(lists: Mapping[str, Sequence[Record]]) -> bool:
@@ -173,7 +164,7 @@ def _query(
         (_Document(_id_of(entry, "corpus", text), str(entry.get("title") or ""), text), _score(key, entry))
         for key, entries in passages.items()
         for entry in entries
-        if (text := _passage_text(entry))
+        if (text := _text_of(entry, "corpus"))
     ]
     return _Query(name, question, judged)
 
@@ -183,80 +174,40 @@ def _score(name: str, entry: Record) -> int:
     if _AGAINST.search(name):
         return 0
     stated = next((entry[key] for key in entry if key.casefold() in _CHOSEN), 1)
-    return int(stated) if isinstance(stated, int | bool) or (isinstance(stated, float) and stated.is_integer()) else 1
+    is_score = isinstance(stated, int | bool) or (isinstance(stated, float) and stated.is_integer())
+    return int(stated) if is_score or (isinstance(stated, str) and stated.isdecimal()) else 1
 
 
-def _nested_queries(rows: Rows) -> Iterator[Row | Problem]:
-    return _each(rows, lambda node: {"_id": node.id, "text": node.text} if isinstance(node, _Query) else None)
+def _nested(records_of: Callable[[_Query | _Document], Iterable[Record]]) -> Callable[[Rows], Iterator[Row | Problem]]:
+    """Return a function that makes rows of the queries and documents in each record; of equal ids the first counts."""
+
+    def read(rows: Rows) -> Iterator[Row | Problem]:
+        seen: set[object] = set()
+        for row in rows:
+            if isinstance(row, Problem):
+                yield row
+                continue
+            for record in (record for node in _nodes(row.values, row.line) for record in records_of(node)):
+                key = record.get("_id") or (record["query-id"], record["corpus-id"])
+                if key not in seen:
+                    seen.add(key)
+                    yield Row(row.line, record, row.at)
+
+    return read
 
 
-def _each(rows: Rows, convert: Callable[[Any], Record | None]) -> Iterator[Row | Problem]:
-    seen: set[str] = set()
-    for row in rows:
-        if isinstance(row, Problem):
-            yield row
-            continue
-        for node in _nodes(row.values, row.line):
-            converted = convert(node)
-            if converted is not None and converted["_id"] not in seen:
-                seen.add(converted["_id"])
-                yield Row(row.line, converted, row.at)
+def _queries_of(node: _Query | _Document) -> list[Record]:
+    return [{"_id": node.id, "text": node.text}] if isinstance(node, _Query) else []
 
 
-def _nested_documents(rows: Rows) -> Iterator[Row | Problem]:
-    seen: set[str] = set()
-    for row in rows:
-        if isinstance(row, Problem):
-            yield row
-            continue
-        for node in _nodes(row.values, row.line):
-            for document in [node] if isinstance(node, _Document) else [judged for judged, _ in node.judged]:
-                if document.id not in seen:
-                    seen.add(document.id)
-                    yield Row(row.line, {"_id": document.id, "title": document.title, "text": document.text}, row.at)
+def _documents_of(node: _Query | _Document) -> list[Record]:
+    documents = [node] if isinstance(node, _Document) else [document for document, _ in node.judged]
+    return [{"_id": document.id, "title": document.title, "text": document.text} for document in documents]
 
 
-def _nested_pairs(rows: Rows) -> Iterator[Row | Problem]:
-    for row in rows:
-        if isinstance(row, Problem):
-            continue
-        for node in _nodes(row.values, row.line):
-            for document, score in node.judged if isinstance(node, _Query) else ():
-                yield Row(row.line, {"query-id": node.id, "corpus-id": document.id, "score": score}, row.at)
-
-
-BULK = Form("elastic bulk", "a document behind its action line", {"corpus": _bulk_rows, "queries": _bulk_rows})
-NESTED = Form(
-    "nested",
-    "a query with its passages, or a text with the questions about it",
-    {"queries": _nested_queries, "corpus": _nested_documents, "qrels": _nested_pairs},
-)
-
-
-def recognised(rows: Rows, table: Table | None, *, both: bool) -> Form | None:
-    """Return the form of a file by its first rows; None if each row is an item of its table.
-
-    `table` is the wanted one, None for ratings; `both` is whether the file was given for queries and for documents.
-    """
-    records = [row.values for row in islice(rows, LOOKED) if isinstance(row, Row)]
-    if table in (None, "ratings"):
-        return ANNOTATED if any(map(answers, records)) else None
-    if records and _action(records[0]) is not None:
-        return BULK
-    if any(answers(record) and _sides(record) for record in records):
-        return ANNOTATED
-    if any(_states_pairs(record, both=both) for record in records):
-        return NESTED
-    return None
-
-
-def _states_pairs(record: Record, *, both: bool) -> bool:
-    """Return whether a record holds a query in documents or documents in a query, and no question with its answer."""
-    if _question(record) and _passage_text(record):
-        return False
-    if not both and not _question(record) and not _asked_about(_lists(record)):
-        return False
-    return any(isinstance(node, _Query) and node.judged for node in _nodes(record, 1))
+def _pairs_of(node: _Query | _Document) -> list[Record]:
+    judged = node.judged if isinstance(node, _Query) else ()
+    return [{"query-id": node.id, "corpus-id": document.id, "score": score} for document, score in judged]
 
 
 # Annotation tools: a text or a pair of texts, and what each person answered about it.
@@ -304,7 +255,7 @@ def _texts(record: Record) -> Record:
 
 def _sides(record: Record) -> tuple[str, str] | None:
     """Return the query and the passage that were shown together; None unless there are both."""
-    question, passage = _question(_texts(record)), _passage_text(_texts(record))
+    question, passage = _question(_texts(record)), _text_of(_texts(record), "corpus")
     return (question, passage) if question and passage else None
 
 
@@ -428,8 +379,42 @@ def _ratings(rows: Rows) -> Iterator[Row | Problem]:
             yield Row(row.line, {"item": str(item), "rater": rater, "rating": rating}, row.at)
 
 
+# Which form a file has, by its first rows.
+
+BULK = Form("elastic bulk", "a document behind its action line", {"corpus": _bulk_rows, "queries": _bulk_rows})
+NESTED = Form(
+    "nested",
+    "a query with its passages, or a text with the questions about it",
+    {"queries": _nested(_queries_of), "corpus": _nested(_documents_of), "qrels": _nested(_pairs_of)},
+)
 ANNOTATED = Form(
     "annotations",
     "a query and a passage, and what each annotator answered",
     {"queries": _annotated(0), "corpus": _annotated(1), "qrels": _annotated_pairs, "ratings": _ratings},
 )
+
+
+def recognised(rows: Rows, table: Table | None, *, both: bool) -> Form | None:
+    """Return the form of a file by its first rows; None if each row is an item of its table.
+
+    `table` is the wanted one, None for ratings; `both` is whether the file was given for queries and for documents.
+    """
+    records = [row.values for row in islice(rows, LOOKED) if isinstance(row, Row)]
+    if table in (None, "ratings"):
+        return ANNOTATED if any(map(answers, records)) else None
+    if records and _action(records[0]) is not None:
+        return BULK
+    if any(answers(record) and _sides(record) for record in records):
+        return ANNOTATED
+    if any(_states_pairs(record, both=both) for record in records):
+        return NESTED
+    return None
+
+
+def _states_pairs(record: Record, *, both: bool) -> bool:
+    """Return whether a record holds a query in documents or documents in a query, and no question with its answer."""
+    if _question(record) and _text_of(record, "corpus"):
+        return False
+    if not both and not _question(record) and not _asked_about(_lists(record)):
+        return False
+    return any(isinstance(node, _Query) and node.judged for node in _nodes(record, 1))

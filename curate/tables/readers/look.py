@@ -69,6 +69,8 @@ class TableLook:
     longest: int
     content: int
     """Digest of all texts, in any order."""
+    form: str = ""
+    """What a row of the file is, if it is no row of the table."""
 
     @property
     def html_share(self) -> float | None:
@@ -125,7 +127,7 @@ def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any
     """Return the fields of a `TableLook` that describe the file format."""
     if not isinstance(source, File):
         none = dict.fromkeys(("encoding", "delimiter", "sheet", "packed"))
-        return {**none, "format": "task", "header": True, "headless": False}
+        return {**none, "format": "task", "header": True, "headless": False, "form": ""}
     kind = source.kind
     # names that look like a row of data: none is a known name, one is a number or a sentence
     of_data = not has_known_name(columns, table) and any(
@@ -138,6 +140,7 @@ def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any
         "sheet": source.workbook.name if kind == "xlsx" else None,
         "packed": packed.ending(source.path)[1].removeprefix(".") or None,
         "header": source.has_header,
+        "form": source.form.said if source.form else "",
         "headless": kind in TABULAR and source.has_header and of_data,
     }
 
