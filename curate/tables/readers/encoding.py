@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -97,6 +98,7 @@ CODECS: dict[Encoding, tuple[str, ...]] = {
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHUNK = 1 << 16
 _SAMPLE_BYTES = 1 << 20
+_WIDE = bytes(range(128, 256))
 _SHARE = 0.05
 """Minimum share of frequent Chinese characters in Chinese text."""
 _FIRST: dict[Encoding, tuple[str, int, int]] = {"gb18030": ("gb2312", 0xB0, 0xD7), "big5": ("big5", 0xA4, 0xC6)}
@@ -157,6 +159,25 @@ class TextFile:
         with opened(self.path, self.bounds) as stream:
             yield from lines(stream, self.encoding, self.bounds.record)
 
+    def chunks(self) -> Iterator[tuple[str, int]]:
+        """Yield (text, number of bytes on disk read so far) part by part; DataError for bytes of another encoding."""
+        codec = "utf-8-sig" if self.encoding == "utf-8" else CODECS.get(self.encoding, (self.encoding,))[0]
+        decoder, position = codecs.getincrementaldecoder(codec)(), 0
+        with opened(self.path, self.bounds) as stream:
+            try:
+                for raw in iter(lambda: stream.read(_CHUNK), b""):
+                    position = stream.consumed() if isinstance(stream, Unpacked) else position + len(raw)
+                    if text := decoder.decode(raw):
+                        yield text, position
+                yield decoder.decode(b"", final=True), position
+            except UnicodeDecodeError as error:
+                raise DataError(f"{self.path}: {self._no_text}") from error
+
+    @property
+    def _no_text(self) -> str:
+        found = f"found bytes that are not {self.encoding.upper()}, expected text in one encoding"
+        return f"{found}; save the file as UTF-8, or name it with ingest.encoding"
+
     def unread(self, line: Line) -> Problem:
         """Return the problem of a line without a text."""
         if line.too_long:
@@ -172,9 +193,9 @@ class TextFile:
         return Problem(number, "a longer record", most, self.bounds.remedy("record"))
 
 
-def detect(path: Path, option: str | None) -> Encoding:
+def detect(path: Path, option: str | None, bounds: Bounds = BOUNDS) -> Encoding:
     """Return the detected encoding of a text file; see `guess`."""
-    with opened(path) as stream:
+    with opened(path, bounds) as stream:
         return guess(stream, str(path), option)
 
 
@@ -197,7 +218,7 @@ def guess(stream: BinaryIO, path: str, option: str | None) -> Encoding:
             return "utf-16" if name == "utf-16" else "utf-8"
     if b"\0" in head:
         raise DataError(f"{path}: found zero bytes, expected text (UTF-16 needs its byte order mark); {remedy}")
-    sample = _sample(chain(io.BytesIO(head + stream.readline()), stream))
+    sample = _sample(chain([io.BytesIO(head + stream.readline(_SAMPLE_BYTES)), stream]))
     scores: dict[Encoding, float] = {name: _plausible(sample, name) for name in ("gb18030", "big5")}
     best: Encoding = "big5" if scores["big5"] > scores["gb18030"] else "gb18030"
     valid = [text for line in sample if (text := _decode(line, "utf-8")) is not None]
@@ -213,11 +234,16 @@ def guess(stream: BinaryIO, path: str, option: str | None) -> Encoding:
     return best
 
 
-def _sample(stream: Iterable[bytes]) -> list[bytes]:
-    """Return the first lines that hold bytes above 127, at most `SAMPLE` of them or about a megabyte."""
+def _sample(streams: Iterable[BinaryIO]) -> list[bytes]:
+    """Return the first lines that hold bytes above 127, at most `SAMPLE` of them or about a megabyte.
+
+    A line that is longer than a megabyte is cut behind a character.
+    """
     sample: list[bytes] = []
     size = 0
-    for line in stream:
+    pieces = (piece for stream in streams for piece in iter(partial(stream.readline, _SAMPLE_BYTES), b""))
+    for piece in pieces:
+        line = piece if piece.endswith(b"\n") or len(piece) < _SAMPLE_BYTES else piece.rstrip(_WIDE)
         if not line.isascii():
             sample.append(line)
             size += len(line)

@@ -169,7 +169,7 @@ class File:
     @cached_property
     def text_encoding(self) -> Encoding:
         """Return the configured encoding, else the detected one."""
-        return detect(self.path, self.option) if self.encoding == "auto" else self.encoding
+        return detect(self.path, self.option, self.bounds) if self.encoding == "auto" else self.encoding
 
     @cached_property
     def text(self) -> TextFile:

@@ -107,11 +107,12 @@ def jsonl(file: TextFile) -> Iterator[Row | Problem]:
 
 def is_document(file: TextFile) -> bool:
     """Return whether a file is one JSON list or object, also over several lines, and not an object per line."""
+    start = next((text.lstrip() for text, _ in file.chunks() if text.strip()), "")
+    if not start.startswith("{"):
+        return start.startswith("[")
     texts = (line.text.strip() for line in file.lines() if line.text and line.text.strip())
     first, second = next(texts, ""), next(texts, "")
-    if not first.startswith("{"):
-        return first.startswith("[")
-    return first.endswith(("{", "[", ",")) or (not second and isinstance(_object(1, first, 0), Row))
+    return not second or first.endswith(("{", "[", ","))
 
 
 def document(file: TextFile) -> Iterator[Row | Problem]:
@@ -142,58 +143,63 @@ class _Buffer:
     """Text of a JSON document, of which one value after the other is read and forgotten."""
 
     def __init__(self, file: TextFile) -> None:
-        self._file, self._lines, self._text, self._number = file, file.lines(), "", 0
+        self._file, self._chunks, self._text, self._next, self._lines = file, file.chunks(), "", 0, 1
         self.at = 0
 
-    def _broken(self, found: str, expected: str = "one list of objects", remedy: str = CORRECT) -> DataError:
-        return DataError(Problem(max(self._number, 1), found, expected, remedy).sentence(str(self._file.path)))
+    def _broken(self, found: str, position: int = 0) -> DataError:
+        line = self._lines + self._text.count("\n", 0, self._next + position)
+        return DataError(Problem(line, found, "one list of objects", CORRECT).sentence(str(self._file.path)))
 
     def peek(self) -> str:
         """Return the next character that is no white space; empty at the end."""
-        while not (rest := self._text.lstrip()):
+        while True:
+            while self._next < len(self._text):
+                if not self._text[self._next].isspace():
+                    return self._text[self._next]
+                self._next += 1
             if not self._more():
                 return ""
-        self._text = rest
-        return rest[0]
 
     def _more(self) -> bool:
-        line = next(self._lines, None)
-        if line is None:
-            return False
-        if line.text is None:
-            raise DataError(self._file.unread(line).sentence(str(self._file.path)))
-        self._text, self._number, self.at = self._text + line.text, line.number, line.at
-        return True
+        """Append the next part of the file; return whether there is one."""
+        text, self.at = next(self._chunks, ("", self.at))
+        self._lines += self._text.count("\n", 0, self._next)
+        self._text, self._next = self._text[self._next :] + text, 0
+        return bool(text)
 
     def value(self) -> object:
         """Return the next value."""
         self.peek()
         while True:
             try:
-                content, end = _DECODER.raw_decode(self._text)
+                content, end = _DECODER.raw_decode(self._text, self._next)
             except json.JSONDecodeError as error:
-                # a value is tried again when the text has doubled, so that a long one is not parsed line by line
-                before, size = len(self._text), 2 * len(self._text)
-                while len(self._text) < size and self._more():
+                # a value is tried again when the text has doubled, so that a long one is not parsed part by part
+                size = 2 * (len(self._text) - self._next)
+                more = self._more()
+                while more and len(self._text) < size and self._more():
                     pass
-                more = len(self._text) > before
                 if len(self._text) > self._file.bounds.record:
-                    raise DataError(self._file.too_long(self._number).sentence(str(self._file.path))) from None
+                    raise DataError(self._file.too_long(self._lines).sentence(str(self._file.path))) from None
                 if not more:
-                    raise self._broken(f"a file that is not valid JSON ({error.msg})") from None
+                    raise self._broken(f"a file that is not valid JSON ({error.msg})", error.pos - self._next) from None
             except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested without end
                 raise self._broken("a file that is not valid JSON") from None
             else:
-                self._text = self._text[end:]
+                if end == len(self._text) and self._more():
+                    continue  # a number may go on
+                if end - self._next > self._file.bounds.record:
+                    raise DataError(self._file.too_long(self._lines).sentence(str(self._file.path)))
+                self._next = end
                 return content
 
     def elements(self) -> Iterator[object]:
         """Yield the elements of a list."""
-        self._text = self._text[1:]
+        self._next += 1
         while (sign := self.peek()) and sign != "]":
             yield self.value()
             if self.peek() == ",":
-                self._text = self._text[1:]
+                self._next += 1
         if not sign:
             raise self._broken("a list without an end")
 
