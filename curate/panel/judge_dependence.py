@@ -71,8 +71,8 @@ class Dependence(Record):
     effective: Effective | None = figure("null where it was not measured")
     not_measured: str | None = figure("why `effective` is null")
     warnings: tuple[str, ...] | None = figure("dependent judges, a sentence each", optional=True)
-    kappa: float | None = figure("Fleiss' kappa of the grades", optional="nullable")
-    kappa_cut: float | None = figure("the same of binary labels", optional="nullable")
+    kappa: float | None = figure("Fleiss' kappa of the grades", optional=True, nullable=True)
+    kappa_cut: float | None = figure("the same of binary labels", optional=True, nullable=True)
 
 
 def effective_number(judges: int, rho: float) -> float:

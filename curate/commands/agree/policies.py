@@ -55,8 +55,8 @@ class PolicyLabels(Record, schema_name="policy"):
     not_positive: int = figure("pairs with this verdict, of a cascade", key="not positive")
     queries_with_a_positive: int = figure("queries with a relevant document")
     positives_per_query: float | None = figure("mean over all judged queries")
-    precision: float | None = figure("against people's grades", optional="nullable")
-    recall: float | None = figure("likewise, of the judged pairs", optional="nullable")
+    precision: float | None = figure("against people's grades", optional=True, nullable=True)
+    recall: float | None = figure("likewise, of the judged pairs", optional=True, nullable=True)
     intervals: Mapping[str, tuple[float, ...] | None] = figure("95 % intervals of the last three; queries resampled")
 
     def left_out(self) -> set[str]:
