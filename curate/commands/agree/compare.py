@@ -9,7 +9,6 @@ from typing import Any, cast
 import polars as pl
 
 from curate.commands.agree import policies
-from curate.commands.agree import policies as system_orders
 from curate.commands.agree.policies import PolicyLabels, RemovedPairs, SystemOrders
 from curate.commands.agree.ratings_file import checked_rows
 from curate.core.errors import DataError
@@ -107,9 +106,9 @@ def compare(
         else TruthLabels(source, len(people), len(people.join(judged, on=PAIR, how="semi"))),
         policies=tuple(rows),
         removed=tuple(policies.removed(decided, pool, queries, scale)),
-        systems=system_orders.compare_orders(
+        systems=policies.compare_orders(
             {
-                **{name: system_orders.relevant_pairs(table) for name, table in {**decided, **final}.items()},
+                **{name: policies.relevant_pairs(table) for name, table in {**decided, **final}.items()},
                 GRADED: gains(decided["unanimous"], scale, Gain()),
             },
             pl.concat([read_table(run / "pool", "rankings"), *([] if others is None else [others])]),

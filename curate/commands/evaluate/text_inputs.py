@@ -115,12 +115,6 @@ def seen_texts(model: Foreign, model_input: ModelInput, role: str, texts: Sequen
     )
 
 
-def input_of(weights: Foreign, task: str | None, prompt: str | None) -> ModelInput:
-    """Return the input settings of a sentence-transformers model for a task (query, document or None) and a prompt."""
-    route = _route(weights, task)
-    return ModelInput(True, prompt or None, route, max_length=_limit(_side(weights, route)))
-
-
 def sides(weights: Foreign) -> Iterator[Foreign]:
     """Yield the first module of the model, or of every side of a Router."""
     routes = getattr(weights[0], "sub_modules", None)
