@@ -37,22 +37,22 @@ GRADED = "graded, lower median"
 class TruthLabels(Record, schema_name="truth"):
     """People's grades."""
 
-    source: str = figure("file, or sample of the run")
-    pairs: int = figure("pairs with people's grades")
-    judged: int = figure("pairs of these that the panel judged")
+    source: str = figure("file of grades, or sample of the run")
+    pairs: int = figure("pairs with assessors' grades")
+    judged: int = figure("pairs with assessors' grades that the panel judged")
 
 
 class RunAgreement(Record, schema_name="of_run"):
     """Agreement of the judges of a run, and comparison of consensus rules."""
 
-    panel: tuple[str, ...] = figure("judges")
-    only_heuristics: bool = figure("whether no language model judged")
+    panel: tuple[str, ...] = figure("judges of the panel")
+    only_heuristics: bool = figure("whether every judge is a heuristic")
     agreement: PanelAgreement = figure("agreement of the judges")
-    sampled: int | None = figure("after a cascade, pairs that everybody was to rate")
-    dependence: Dependence = figure("what the judges have in common")
-    truth: TruthLabels | None = figure("people's grades")
+    sampled: int | None = figure("after a cascade, pairs of the sample that all judges grade; null without a cascade")
+    dependence: Dependence = figure("dependence of the judges")
+    truth: TruthLabels | None = figure("assessors' grades; null without any")
     policies: tuple[PolicyLabels, ...] = figure("labels of each consensus rule")
-    removed: tuple[RemovedPairs, ...] = figure("what unanimity removes")
+    removed: tuple[RemovedPairs, ...] = figure("pairs that unanimity removes, by group")
     systems: SystemOrders = figure("rankings of the systems under the labels of each rule")
 
 

@@ -37,9 +37,9 @@ class LeftTexts(Record, schema_name="left"):
     """Texts that one model has left to encode."""
 
     model: str = figure("name of the model")
-    texts: int = figure("different texts")
-    to_encode: int = figure("those of them that the cache lacks")
-    seconds: float = figure("estimate, measured on some of them", digits=1)
+    texts: int = figure("distinct texts")
+    to_encode: int = figure("distinct texts that are not in the cache")
+    seconds: float = figure("estimate, timed on some of the texts", digits=1)
 
 
 class NotesPlan(Record, schema_name="planned"):

@@ -38,12 +38,12 @@ TWICE = 50
 class PilotDrawn(Record, schema_name="drawn"):
     """The pilot that was drawn, and the files to hand out."""
 
-    sample: Path = figure("folder")
-    files: tuple[Path, ...] = figure("sheets, and a guide")
+    sample: Path = figure("folder of the sample")
+    files: tuple[Path, ...] = figure("annotation sheets and guide")
     pairs: int = figure("pairs that were drawn")
-    of: Literal["pilot"] = figure("what the sample is for")
-    queries: int = figure("queries of these pairs")
-    queries_in_pool: int = figure("queries of all pairs")
+    of: Literal["pilot"] = figure("purpose of the sample")
+    queries: int = figure("queries of the drawn pairs")
+    queries_in_pool: int = figure("queries of all pooled pairs")
 
 
 class PilotExportCommand(OnPipeline):

@@ -114,14 +114,14 @@ class DrawnStratum(Record, schema_name="some_stratum"):
     pairs: int = figure("its pairs")
     drawn: int = figure("pairs that were drawn")
     read: int = figure("pairs that were read")
-    relevant: int = figure("of those read")
+    relevant: int = figure("read pairs that assessors find relevant")
 
 
 class SampleProgress(Record, schema_name="of_some"):
     """How far a sample was read that is none of all pairs; estimates are those of the command that uses it."""
 
     sample: str = figure("name of the sample")
-    of: str = figure("accept, contested or scores")
+    of: str = figure("purpose of the sample: accept, contested or scores")
     rows: int = figure("rows that were drawn")
     read: int = figure("rows that were read")
     strata: tuple[DrawnStratum, ...] = figure("a row per stratum")
