@@ -111,10 +111,8 @@ class ScoreReview:
     @classmethod
     def read(cls, sample_answers: Desk) -> "ScoreReview":
         """Return the review of a sample; DataError if its frame was changed after it was drawn."""
-        table, frame_facts = (
-            read_table(sample_answers.sample.folder, "frame"),
-            sample_answers.sample.design.facts["frame"],
-        )
+        table = read_table(sample_answers.sample.folder, "frame")
+        frame_facts = sample_answers.sample.design.facts["frame"]
         if not isinstance(frame_facts, dict) or frame_facts["digest"] != state(table):
             raise DataError(
                 f"{sample_answers.sample.folder}/frame.parquet: found other pairs than the sample was drawn from, "
@@ -146,10 +144,8 @@ class ScoreReview:
 
     def frame(self, queries: Sequence[str]) -> Frame:
         """Return the frame for some queries; pairs of other queries count only in their strata, with weight 0."""
-        query_index, stratum_index = (
-            {query: index for index, query in enumerate(queries)},
-            {n: index for index, n in enumerate(self.names)},
-        )
+        query_index = {query: index for index, query in enumerate(queries)}
+        stratum_index = {name: index for index, name in enumerate(self.names)}
         return Frame(
             np.array([query_index.get(query, 0) for query, _ in self.strata]),
             np.array([stratum_index[name] for name in self.strata.values()]),

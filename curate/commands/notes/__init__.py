@@ -89,9 +89,9 @@ class NotesCommand(Command):
         """Return the figures; with `plan`, a row per model with the texts that are left to encode."""
         say = RecordWords("notes/notes")
         if self.plan:
-            left = planned(self)
-            rows = [vars(row) for row in left.plan]
-            return Result(left, [as_table(rows) if rows else say("nothing_left")])
+            plan = planned(self)
+            rows = [vars(row) for row in plan.plan]
+            return Result(plan, [as_table(rows) if rows else say("nothing_left")])
         summary = evaluate(self)
         return Result(summary, _text(summary, say), summary.notes)
 

@@ -122,7 +122,6 @@ def draw(run: Run, command: PilotExportCommand) -> Sample:
         "queries": rows["query_id"].n_unique(),
         "queries_in_pool": pool["query_id"].n_unique(),
     }
-    scale_fields = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": rubric.all_meanings}
     design = Design(
         options.name,
         "relevance",
@@ -132,7 +131,8 @@ def draw(run: Run, command: PilotExportCommand) -> Sample:
         [Stratum("pool", len(pool), len(rows))],
         options.overlap,
         facts,
-        **scale_fields,  # type: ignore[arg-type]  # two fields of two types
+        scale=None if scale == FIVE else scale.to_json(),
+        meanings={} if scale == FIVE else rubric.all_meanings,
     )
     sample = Sample(folder, design, placed(with_texts(run.folder, rows), options))
     sample.freeze()

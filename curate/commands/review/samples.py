@@ -142,10 +142,8 @@ def report(review: "Desk", notices: Sequence[str]) -> Result[SampleProgress]:
         for stratum in review.sample.design.strata
     )
     of = str(review.sample.design.facts["of"])
-    figures, say = (
-        SampleProgress(review.sample.design.name, of, len(rows), len(read), strata),
-        RecordWords("review/report"),
-    )
+    figures = SampleProgress(review.sample.design.name, of, len(rows), len(read), strata)
+    say = RecordWords("review/report")
     use = [say(of)] if of in say.words else []
     lines = [say("progress", figures), as_table([say.cells("stratum", stratum) for stratum in strata]), *use]
     return Result(figures, lines, notices)
@@ -154,10 +152,8 @@ def report(review: "Desk", notices: Sequence[str]) -> Result[SampleProgress]:
 def report_items(review: "Desk", notices: Sequence[str]) -> Result[item_proof.ItemProof]:
     """Return the precision of a task type's published labels, by the rows of a sample read so far."""
     kind = items.chosen(str(review.sample.design.facts["of"]))
-    proof, say = (
-        item_proof.prove(review, items.of_run(review.sample.folder.parents[1], kind)),
-        RecordWords("review/report"),
-    )
+    proof = item_proof.prove(review, items.of_run(review.sample.folder.parents[1], kind))
+    say = RecordWords("review/report")
     sides, precision = [say("with_labels", proof)], proof.precision
     if sum(bool(person.read) for person in proof.people.values()) > 1:
         sides.append(say("between_people", proof))

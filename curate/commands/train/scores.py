@@ -101,7 +101,7 @@ def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
         warnings.simplefilter("ignore")
         plain = SentenceTransformerEncoderWrapper(model)
 
-    class Kept(SentenceTransformerEncoderWrapper):  # type: ignore[misc]
+    class CachingEncoder(SentenceTransformerEncoderWrapper):  # type: ignore[misc]
         def encode(
             self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None, **kwargs: Foreign
         ) -> Foreign:
@@ -117,7 +117,7 @@ def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wrapper = Kept(model)
+        wrapper = CachingEncoder(model)
     wrapper.mteb_model_meta = ModelMeta.create_empty({"name": f"curate/{name}", "revision": "local"})
     return wrapper
 
