@@ -33,7 +33,7 @@ class PrecisionCheck(Record):
 
     texts: int = figure("compared texts")
     lowest: float = figure("lowest cosine of a text", digits=5)
-    mean: float = figure("mean cosine", digits=5)
+    mean: float = figure("mean cosine over the texts", digits=5)
 
 
 def nearness(subject: str, remedy: str, vectors: Sequence[Vectors], exact: Sequence[Vectors]) -> PrecisionCheck:
