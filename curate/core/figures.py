@@ -86,9 +86,9 @@ class Record:
         cls.schema_name = schema_name or re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
         dataclass(frozen=True)(cls)
 
-    def to_json(self) -> dict[str, "Json"]:
-        """Return the figures by name, those of inner records likewise."""
-        left_out = self.left_out()
+    def to_json(self, *without: str) -> dict[str, "Json"]:
+        """Return the figures by key, inner records as objects; the figures `without` are left out."""
+        left_out = self.left_out() | {*without}
         return {
             _key(entry): _json(getattr(self, entry.name))
             for entry in fields(cast("Any", self))

@@ -194,7 +194,7 @@ def _legacy(boards: Sequence[Board], old_boards: Sequence[Board]) -> tuple[Legac
 
 def _write(out: Path, summary: EvaluationFigures, boards: Sequence[Board]) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "evaluation.json", {name: entry for name, entry in summary.to_json().items() if name != "folder"})
+    write_json(out / "evaluation.json", summary.to_json("folder"))
     per_query(boards).write_parquet(out / "queries.parquet")
     if not (first := tops(boards)).is_empty():
         write_table(out, "tops", first)

@@ -19,13 +19,12 @@ from curate.core.progress import StepLabel, counting, waiting
 from curate.retrieval.vectors.cache import keys_of
 from curate.runs.command import Command, Names, argument, option, setting
 from curate.runs.outputs import free_place
-from curate.stats.bootstrap import FEW
 from curate.stats.neighbour_recall import NEAR
 from curate.system.extras import require
 from curate.system.files import write_json, write_text
 from curate.view.answers import Result
 from curate.view.record_words import RecordWords
-from curate.view.text import as_table
+from curate.view.text import as_table, too_few
 
 TRIED = 32
 """Number of texts that a time estimate encodes per encoder; their vectors stay in the cache."""
@@ -138,9 +137,7 @@ def evaluate(command: NotesCommand) -> NotesFigures:
     if command.out is None:
         return summary
     command.out.mkdir(parents=True, exist_ok=True)
-    write_json(
-        command.out / "figures.json", {name: entry for name, entry in summary.to_json().items() if name != "folder"}
-    )
+    write_json(command.out / "figures.json", summary.to_json("folder"))
     write_text(command.out / "README.md", figures.readme(summary))
     return replace(summary, folder=str(command.out))
 
@@ -214,8 +211,7 @@ def _caveats(
     table, notes, say = plan.table, list[str](), RecordWords("notes/notes")
     if table.dropped:
         notes.append("left out: " + ", ".join(f"{count:,} rows {why}" for why, count in table.dropped.items()))
-    if table.groups < FEW:
-        notes.append(f"under {FEW} groups: these intervals are too narrow")
+    notes += too_few(table.groups, "groups")
     tied = [row for row in rows if row.by_chance is not None]
     for name in models:
         most = max(

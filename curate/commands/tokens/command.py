@@ -286,9 +286,7 @@ def report(command: TokensCommand) -> TokensFigures:
     )
     if command.out is not None:
         command.out.mkdir(parents=True, exist_ok=True)
-        write_json(
-            command.out / "tokens.json", {name: cell for name, cell in figures.to_json().items() if name != "folder"}
-        )
+        write_json(command.out / "tokens.json", figures.to_json("folder"))
         write_text(command.out / "README.md", readme(figures))
     return figures
 

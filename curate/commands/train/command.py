@@ -170,7 +170,7 @@ def train(command: TrainCommand) -> TrainFigures:
     best = max(results, key=lambda result: (result.dev_after, -result.seed))
     _publish(work.out, str(best.seed))
     figures = _figures(work, results, best.seed, gains)
-    write_json(work.out / "train.json", {name: cell for name, cell in figures.to_json().items() if name != "folder"})
+    write_json(work.out / "train.json", figures.to_json("folder"))
     write_text(work.out / "README.md", readme(figures))
     return figures
 
