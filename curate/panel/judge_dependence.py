@@ -180,28 +180,28 @@ def dependence(
     ).rounded()
 
 
-def warnings(found: Dependence, words: Mapping[str, Any], who: str = "judges") -> list[str]:
+def warnings(figures: Dependence, words: Mapping[str, Any], who: str = "judges") -> list[str]:
     """Return a sentence for every two near-identical judges and every family, in the words of a language.
 
     `words` is the part `dependence` of a language's strings.
     """
-    near = [pair for pair in found.together if pair.near]
+    near = [pair for pair in figures.together if pair.near]
     who = words["who"][who]
     near_sentences = [
         words["near"].format(who=who, reasons=words["comma"].join(_reasons(pair, words)), **vars(pair)) for pair in near
     ]
     family_sentences = [
         words["kin"].format(who=who, family=family, names=words["comma"].join(names))
-        for family, names in found.families.items()
+        for family, names in figures.families.items()
     ]
     return [*near_sentences, *family_sentences, *([words["alike"].format(who=who)] if near or family_sentences else [])]
 
 
-def worth(found: Dependence, words: Mapping[str, Any], who: str = "judges") -> str:
+def worth(figures: Dependence, words: Mapping[str, Any], who: str = "judges") -> str:
     """Return a sentence with the effective number of a panel, or with the reason why it was not measured."""
-    number, who = found.effective, words["who"][who]
+    number, who = figures.effective, words["who"][who]
     if number is None:
-        return str(words["unmeasured"].format(who=who, reason=words["reasons"][found.not_measured]))
+        return str(words["unmeasured"].format(who=who, reason=words["reasons"][figures.not_measured]))
     return str(words["worth"].format(who=who, **vars(number) | {"value": f"{number.value:.2f}"}))
 
 

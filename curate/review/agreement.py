@@ -91,7 +91,7 @@ def checked(review: Desk) -> list[CheckedRow]:
     ]
 
 
-def part(name: str, size: int, read: Sequence[CheckedRow], hit: str) -> StratumCounts:
+def stratum_counts(name: str, size: int, read: Sequence[CheckedRow], hit: str) -> StratumCounts:
     """Return the counts of a stratum of `size` pairs: read rows, and those whose property `hit` is true.
 
     `hit` names a property of `CheckedRow`; if it is empty, nothing is a hit.
@@ -134,7 +134,7 @@ class SampleAlpha(Record, schema_name="alpha"):
     queries: int = figure("queries of these rows")
 
 
-def shown(estimate: Estimate | None) -> SampleEstimate | None:
+def rounded_estimate(estimate: Estimate | None) -> SampleEstimate | None:
     """Return an estimate with 4 decimals; None if undefined."""
     return SampleEstimate(**estimate.bounds(4), answered=estimate.answered) if estimate else None
 
@@ -279,7 +279,7 @@ def _kappa(
     steps = kind_of(scale).steps if scale else None
     scheme: Scheme = "quadratic" if steps else "nominal"
     estimate = sample_estimates.kappa(strata, first, second, sizes, categories, scheme=scheme, steps=steps)
-    return shown(estimate)
+    return rounded_estimate(estimate)
 
 
 def _value(kappa: SampleEstimate | None) -> float:

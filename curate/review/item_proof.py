@@ -10,7 +10,7 @@ from pathlib import Path
 from curate.core.config import Json
 from curate.core.figures import Record, figure
 from curate.review import agreement
-from curate.review.agreement import PairKappas, SampleAlpha, SampleEstimate, checked, part, shown
+from curate.review.agreement import PairKappas, SampleAlpha, SampleEstimate, checked, rounded_estimate, stratum_counts
 from curate.review.desk import ADJUDICATED, Desk
 from curate.review.items import PRECISION, item_desks, state
 from curate.review.proof import SampleReader, between_people, disagreements, people, with_panel
@@ -69,9 +69,9 @@ def prove(review: Desk, items: ReviewItems) -> ItemProof:
     outdated = state(items) != review.sample.design.facts["items"]
     read = [row for row in rows if row.settled]
     used = [] if outdated else read
-    counts_of = {name: part(name, size, used, "confirmed") for name, size in sizes.items()}
+    counts_of = {name: stratum_counts(name, size, used, "confirmed") for name, size in sizes.items()}
     strata = tuple(
-        ItemStratum(name, counts.size, counts.answered, shown(sample_estimates.share([counts])))
+        ItemStratum(name, counts.size, counts.answered, rounded_estimate(sample_estimates.share([counts])))
         for name, counts in counts_of.items()
     )
     open_rows = disagreements(review)
@@ -83,7 +83,7 @@ def prove(review: Desk, items: ReviewItems) -> ItemProof:
         twice=sum(row.read_twice for row in rows),
         items=sum(sizes.values()),
         outdated=outdated,
-        precision=shown(sample_estimates.share(list(counts_of.values()))),
+        precision=rounded_estimate(sample_estimates.share(list(counts_of.values()))),
         strata=strata,
         kappa=ItemKappas(
             agreement.of_grades([(row.stratum, row.verdict, row.settled) for row in used], sizes, review.sample.scale),

@@ -13,7 +13,15 @@ from curate.core.records import VERDICTS
 from curate.core.scale import Scale
 from curate.panel.sampling_design import DECIDED
 from curate.review import agreement
-from curate.review.agreement import CheckedRow, SampleAlpha, SampleEstimate, SampleKappas, checked, part, shown
+from curate.review.agreement import (
+    CheckedRow,
+    SampleAlpha,
+    SampleEstimate,
+    SampleKappas,
+    checked,
+    rounded_estimate,
+    stratum_counts,
+)
 from curate.review.desk import ADJUDICATED, Desk
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import Estimate, StratumCounts
@@ -98,10 +106,10 @@ def prove(review: Desk) -> SampleProof:
 
     def parts(verdicts: Sequence[str], hit: str) -> list[StratumCounts]:
         names = [name for name in sizes if verdict_of.get(name) in verdicts]
-        return [part(name, sizes[name], read, hit) for name in names]
+        return [stratum_counts(name, sizes[name], read, hit) for name in names]
 
     def defined(estimate: Estimate | None) -> SampleEstimate | None:
-        return shown(estimate) if scale.relevant else None
+        return rounded_estimate(estimate) if scale.relevant else None
 
     others = [name for name in VERDICTS if name not in DECIDED]
     detected, missed = parts(["relevant"], "relevant"), parts([*others, "not relevant"], "relevant")
@@ -165,8 +173,8 @@ def _strata(
 ) -> Iterator[SampleStratum]:
     for name, size in sizes.items():
         hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"
-        counts = part(name, size, read, hit)
-        share = shown(sample_estimates.share([counts])) if scale.relevant else None
+        counts = stratum_counts(name, size, read, hit)
+        share = rounded_estimate(sample_estimates.share([counts])) if scale.relevant else None
         yield SampleStratum(name, counts.size, counts.answered, hit, share)
 
 
@@ -187,6 +195,6 @@ def people(review: Desk) -> dict[str, SampleReader]:
     for person in review.assessors:
         grades = {row_id: stored.answer for row_id, stored in review.said(person).items() if stored.answer}
         right = [side(grades[row_id]) == side(planted[row_id]) for row_id in grades if row_id in planted]
-        controls = shown(sample_estimates.wilson(sum(right), len(right)))
+        controls = rounded_estimate(sample_estimates.wilson(sum(right), len(right)))
         figures[person] = SampleReader(len(review.rows(person)), len(grades), controls)
     return figures

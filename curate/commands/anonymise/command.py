@@ -171,7 +171,7 @@ class AnonymiseCommand(Command):
         raise ConfigError(f"{path}: its format is not known; name one with --format: {names}")
 
     @property
-    def place(self) -> str:
+    def source_name(self) -> str:
         """Return the name of the source in error messages, before the line number."""
         return "standard input" if self.source == PIPE else self.source
 
@@ -263,7 +263,7 @@ def anonymise(command: AnonymiseCommand) -> MaskingSummary:
 def _text(
     command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally
 ) -> MaskingSummary:
-    script, stream, long = opened(source, command.encoding, command.place)
+    script, stream, long = opened(source, command.encoding, command.source_name)
     target.write(script.bom)
     tally.begin(0 if command.source == PIPE else Path(command.source).stat().st_size - len(script.bom))
     chunks = _grouped(_pieces(command, script, stream), command, tally.summary)
@@ -276,7 +276,7 @@ def _text(
 def _parquet(
     command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally
 ) -> MaskingSummary:
-    file = ParquetFile(source, command.text_fields, command.place)
+    file = ParquetFile(source, command.text_fields, command.source_name)
     tally.begin(file.rows, "rows")
     long = command.source != PIPE and Path(command.source).stat().st_size > HEAD
     with file.writer(target) as writer:
@@ -317,7 +317,7 @@ def _grouped(pieces: Iterator[Piece | Problem], command: AnonymiseCommand, summa
     for piece in pieces:
         if isinstance(piece, Problem):
             if command.on_error == "stop":
-                raise DataError(piece.sentence(command.place))
+                raise DataError(piece.sentence(command.source_name))
             summary.dropped += 1
             continue
         summary.spared += isinstance(piece, jsonl.JsonLine) and piece.key == SPARE and command.spans_key is None
@@ -338,7 +338,8 @@ def _checked(command: AnonymiseCommand, tally: MaskingTally) -> MaskingSummary:
         and command.kind == "jsonl"
     ):
         raise DataError(
-            f"{command.place}: found no {' or '.join(command.text_fields.names)} in any row; name a field with --field"
+            f"{command.source_name}: found no {' or '.join(command.text_fields.names)} in any row; name a field with "
+            "--field"
         )
     return tally.summary
 

@@ -88,7 +88,7 @@ def judge(
     """
     rated = base.drop_nulls("grade")
     relevant = int(rated["grade"].is_in(list(scale.relevant)).sum())
-    joined = rest(base, others, scale)
+    joined = with_other_judges(base, others, scale)
     return JudgeFigures(
         rated=len(rated),
         relevant=wilson(relevant, len(rated)),
@@ -106,7 +106,7 @@ def against_people(base: pl.DataFrame, people: pl.DataFrame, seed: int, scale: S
     return leniency.against(pairs, seed, scale) if len(pairs.drop_nulls("grade")) else None
 
 
-def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl.DataFrame:
+def with_other_judges(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl.DataFrame:
     """Return a judge's grades with a summary of the other judges': query_id, grade, reference, others.
 
     `reference` is the unanimous grade of the others, null if they differ or one is missing. `others` is their mean
@@ -130,7 +130,7 @@ def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl
 def strictness(rows: pl.DataFrame, seed: int, scale: Scale) -> Ratio | None:
     """Return the mean difference of a judge's grade and the mean of the others, in steps; positive means lenient.
 
-    `rows` are those of `rest`. The result has a 95 % interval.
+    `rows` are those of `with_other_judges`. The result has a 95 % interval.
     """
     both = rows.drop_nulls(["grade", "others"])
     above = position_bias.steps_of(both["grade"], scale) - both["others"].to_numpy()

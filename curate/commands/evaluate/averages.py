@@ -277,7 +277,7 @@ class Comparison:
     groups: Sequence[TaskGroup]
     against: str | None
     models: Sequence[ResultModel]
-    left: Sequence[mteb_results.LeftOutResult]
+    left_out: Sequence[mteb_results.LeftOutResult]
 
 
 def prepared(
@@ -386,4 +386,4 @@ def notes(comparison: Comparison, figures: AcrossTasks, scored: Sequence[Evaluat
         sentences.append(
             f"--against {comparison.against}: no model was tested against it, as it was not scored at that width"
         )
-    return [*sentences, *mteb_results.notes(comparison.left)]
+    return [*sentences, *mteb_results.notes(comparison.left_out)]

@@ -14,7 +14,7 @@ from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
 from curate.retrieval.encoders.presets import with_presets
 from curate.review import Desk, published, relevance_desks
-from curate.review.agreement import SampleEstimate, checked, part, shown
+from curate.review.agreement import SampleEstimate, checked, rounded_estimate, stratum_counts
 from curate.review.proof import prove
 from curate.runs.checks import CHECKS
 from curate.stats.sample_estimates import recall
@@ -108,11 +108,12 @@ def _contested_share(answers: Desk) -> SampleEstimate | None:
         return None
     read = [row for row in checked(answers) if row.settled]
     counts_by_stratum = {
-        stratum.name: part(stratum.name, stratum.size, read, "relevant") for stratum in answers.sample.design.strata
+        stratum.name: stratum_counts(stratum.name, stratum.size, read, "relevant")
+        for stratum in answers.sample.design.strata
     }
     contested = [counts for name, counts in counts_by_stratum.items() if verdict_of(name) == "contested"]
     others = [counts for name, counts in counts_by_stratum.items() if verdict_of(name) != "contested"]
-    return shown(recall(contested, others))
+    return rounded_estimate(recall(contested, others))
 
 
 def _label_shares(

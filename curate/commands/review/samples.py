@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from curate.runs.runner import Run
 
 
-def of(named: str, for_scores: "Path | None") -> str:
-    """Return the object of a sample: `scores` with --for-scores, else --of (`named`); ConfigError for both."""
-    if for_scores is not None and named != "labels":
-        raise ConfigError(f"--for-scores: found --of {named} beside it, expected one of them; leave out --of")
-    return named if for_scores is None else "scores"
+def of(requested: str, for_scores: "Path | None") -> str:
+    """Return the object of a sample: `scores` with --for-scores, else --of (`requested`); ConfigError for both."""
+    if for_scores is not None and requested != "labels":
+        raise ConfigError(f"--for-scores: found --of {requested} beside it, expected one of them; leave out --of")
+    return requested if for_scores is None else "scores"
 
 
 def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contested: bool) -> str | None:
@@ -41,8 +41,8 @@ def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contes
     if not contested and target != ACCEPT:
         return None
     option = "--contested" if contested else f"--target {ACCEPT}"
-    odd = {"--target": contested and target is not None, "--margin": bool(margins), "--of": of != "labels"}
-    if wrong := next((name for name, is_given in odd.items() if is_given), None):
+    conflicts = {"--target": contested and target is not None, "--margin": bool(margins), "--of": of != "labels"}
+    if wrong := next((name for name, is_given in conflicts.items() if is_given), None):
         raise ConfigError(f"{wrong}: found together with {option}, which has a design of its own; leave it out")
     return CONTESTED if contested else ACCEPT
 
