@@ -61,8 +61,8 @@ class FamilyResult(Record, schema_name="family"):
     """Result of a judge on one family of adversarial controls."""
 
     right: Estimate | None = figure("share graded not relevant")
-    mark: float = figure("share of right answers that a judge must be able to reach")
-    failed: bool = figure("even the upper end of the interval is below the mark")
+    mark: float = figure("share of right answers that the judge is required to reach")
+    failed: bool = figure("whether the upper end of the interval is below the mark")
     unanswered: int = figure("controls without a grade")
 
 
@@ -228,16 +228,16 @@ _TRIES = 50
 class Accuracy(Record, schema_name="controls"):
     """Accuracy of a judge on control pairs; shares of right answers, 0 to 1, are None without answers."""
 
-    state: str = figure("passed, weak, or why it could not be told")
+    state: str = figure("passed, weak, or the reason why it is unknown")
     value: float | None = figure("balanced accuracy: the mean of the two shares")
     low: float | None = figure("lower bound of its interval")
     high: float | None = figure("upper bound")
     positives: Estimate | None = figure("share of the relevant controls that are graded relevant")
     negatives: Estimate | None = figure("share of the other controls that are graded not relevant")
-    random: Estimate | None = figure("the same of random pairs")
-    rejected: Estimate | None = figure("the same of pairs that people rejected")
-    unanswered: int = figure("controls that were refused, unparsed or failed, and are in no share")
-    adversarial: Mapping[str, FamilyResult] = figure("adversarial controls, by family")
+    random: Estimate | None = figure("share of the random pairs that are graded not relevant")
+    rejected: Estimate | None = figure("share of the pairs rejected by people that are graded not relevant")
+    unanswered: int = figure("controls that were refused, unparsed or failed; excluded from the shares")
+    adversarial: Mapping[str, FamilyResult] = figure("family of adversarial controls -> result")
 
     @property
     def fooled(self) -> list[str]:

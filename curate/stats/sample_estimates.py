@@ -59,11 +59,11 @@ class StratumCounts:
 class Bounded(Record):
     """A figure with its interval, and the number of answers on which it is based."""
 
-    value: float = figure("the share, or another figure", nullable=True)
+    value: float = figure("the estimate; null if not finite", nullable=True)
     low: float = figure("lower bound of the interval", nullable=True)
     high: float = figure("upper bound", nullable=True)
-    level: float = figure("of the interval, such as 0.95")
-    answered: int = figure("how many it rests on")
+    level: float = figure("confidence level of the interval, such as 0.95")
+    answered: int = figure("answers on which the estimate is based")
 
     def bounds(self, digits: int) -> dict[str, float]:
         """Return value, low and high by name, rounded."""
@@ -76,7 +76,7 @@ class Estimate(Bounded, schema_name="proportion"):
     The effective sample size is that of a simple random sample with the same precision; infinite if the variance is 0.
     """
 
-    effective: float = figure("the same, as independent ones")
+    effective: float = figure("effective sample size; null if infinite")
 
 
 def wilson(hits: float, drawn: int, level: float = LEVEL) -> Estimate | None:
