@@ -141,8 +141,8 @@ def evaluate(command: EvaluateCommand) -> EvaluationFigures:
     compared = averages.prepared(
         command.average, command.results, command.against, models_to_score, [*new, *old], widths
     )
-    kinds = {task.kind.mteb.type for task in new}
-    all_tasks = [*new, *(task for task in old if task.kind.mteb.type in kinds)]
+    kind_of = {task.name: task.kind.mteb.type for task in new}
+    all_tasks = [*new, *(task for task in old if task.kind.mteb.type in kind_of.values())]
     result = score_all(models_to_score, all_tasks, widths, stored, command.tell, progress)
     models = result.models
     scored = [Board(task, rows, lead=lead(task, [row.model for row in rows])) for task, rows in result.on(all_tasks)]
@@ -151,7 +151,6 @@ def evaluate(command: EvaluateCommand) -> EvaluationFigures:
     with waiting(progress, StepLabel("testing differences")):
         of_tasks = [figures.of_task(board, reviews, compared.against) for board in boards]
         legacy = _legacy(boards, old_boards)
-        kind_of = {task.name: task.kind.mteb.type for task in new}
         across = averages.figures(compared, names, [*boards, *(old for old in old_boards if old.scored)], kind_of, SEED)
     # Truncated models have no speed of their own: their vectors are cut from stored ones.
     full_width = [model for model in models if model.width is None]
@@ -168,7 +167,7 @@ def evaluate(command: EvaluateCommand) -> EvaluationFigures:
         notes=(),
         folder=str(out),
     )
-    unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
+    unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kind_of.values()})
     notes = [
         *_circular_warnings(models, new),
         *_notes(summary, unmatched),
