@@ -1350,7 +1350,9 @@ QUICK = (
     "pool.retrievers=[bm25]",
     "pool.depth=5",
     "pool.size=5",
-    "judge.models=[lexical]",
+    "judges.mild.kind=lexical",
+    "judges.mild.thresholds={S: 0.9, A: 0.05, B: 0.03, C: 0.01}",
+    "judge.models=[mild]",
     "export.rerank.negatives=1",
     "mask.recognisers=[mobile]",
 )
@@ -1406,7 +1408,7 @@ def test_a_source_goes_to_an_export_that_others_load(make: Callable[[Path], Righ
     topics = {row.query_id: row.text for row in TsvQueries(Local(trec / "topics.tsv")).queries_iter()}
     labels = list(TrecQrels(Local(trec / "qrels.txt"), {}).qrels_iter())
     assert {row.query_id for row in labels} == set(qrels) <= set(topics)
-    assert any(any(part in text for part in right.asked) for text in topics.values())
+    assert set(topics.values()) <= set(files.read_table(tmp_path / "runs" / "mine" / "mask", "queries")["text"])
     tasks = load_tasks(export / "mteb")
     assert {task.metadata.type for task in tasks} >= {"Retrieval"}
     for task in tasks:
@@ -1419,17 +1421,17 @@ CHILD = """
 import json, resource, subprocess, sys
 def bounded():
     resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, 3 << 30))
-order = dict(capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=bounded, timeout=30)
+order = dict(capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=bounded, timeout=60)
 try:
     done = subprocess.run(sys.argv[1:], **order)
     said = [done.returncode, done.stdout, done.stderr]
 except subprocess.TimeoutExpired:
-    said = [None, "", "no end after 30 s"]
+    said = [None, "", "no end after 60 s"]
 print(json.dumps([*said, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]))
 """
 """Runs a command from a small process, so that the peak is that of the command and not of the tests around it.
 
-A limit of 3 GiB on its data, and one of 30 s, keep a reader without bounds from taking the machine.
+A limit of 3 GiB on its data, and one of 60 s, keep a reader without bounds from taking the machine.
 """
 PEAK = 950
 """MiB that a command may take, whatever the file holds."""
@@ -1459,8 +1461,8 @@ BIG = 1_150_000_000
 
 
 def repeated(pack: Callable[[bytes], bytes], head: bytes, line: bytes) -> bytes:
-    """Return a packed file of BIG bytes, as members of equal content one after another, which is quick to make."""
-    part = line * (16_000_000 // len(line))
+    """Return a packed file of BIG bytes, as equal members one after another, which is quick to make."""
+    part = line * (2_000_000 // len(line))
     return pack(head) + pack(part) * (BIG // len(part) + 1)
 
 
@@ -1497,9 +1499,10 @@ def cell(text: str) -> str:
 def workbook_bomb(path: Path, inflated: str) -> None:
     """Write a workbook of which one part, the sheet or the shared strings, inflates to more than 1 GB."""
     names = f"<row>{cell('id')}{cell('question')}{cell('answer')}</row>"
-    row = f"<row>{cell('x1')}{cell(EN[0][0])}{cell(EN[0][1])}</row>"
+    rows = "".join(f"<row>{cell(f'x{n}')}{cell(q)}{cell(a)}</row>" for n, (q, a) in enumerate(EN))
+    blank = f"<row>{cell(' ' * 900)}</row>"
     parts = {
-        "xl/worksheets/sheet1.xml": (f"<worksheet {MAIN}><sheetData>{names}{row}", row, "</sheetData></worksheet>"),
+        "xl/worksheets/sheet1.xml": (f"<worksheet {MAIN}><sheetData>{names}{rows}", blank, "</sheetData></worksheet>"),
         "xl/sharedStrings.xml": (f"<sst {MAIN}>", f"<si><t>{'a' * 900}</t></si>", "</sst>"),
     }
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book:
@@ -1516,6 +1519,8 @@ def workbook_bomb(path: Path, inflated: str) -> None:
 
 
 LINE = json.dumps({"id": "x", "question": EN[0][0], "answer": EN[0][1]}).encode() + b"\n"
+GOOD = jsonl({"id": f"x{n}", "question": q, "answer": a} for n, (q, a) in enumerate(EN))
+"""What a packed bomb begins with; blank lines follow, so that nothing is wrong with it but its size."""
 
 
 def sheet_bomb(folder: Path) -> str:
@@ -1529,23 +1534,19 @@ def strings_bomb(folder: Path) -> str:
 
 
 def gz_bomb(folder: Path) -> str:
-    (folder / "faq.jsonl.gz").write_bytes(repeated(gzip.compress, LINE, LINE))
+    (folder / "faq.jsonl.gz").write_bytes(repeated(gzip.compress, GOOD, b"\n"))
     return "faq.jsonl.gz"
 
 
 def zst_bomb(folder: Path) -> str:
-    (folder / "faq.csv.zst").write_bytes(
-        repeated(
-            lambda part: bytes(pa.compress(part, "zstd", asbytes=True)),
-            b"id,question,answer\n",
-            b"7,why,because of it\n",
-        )
-    )
+    head = table([["id", "question", "answer"], *([n, *pair] for n, pair in enumerate(EN))]).encode()
+    content = repeated(lambda part: bytes(pa.compress(part, "zstd", asbytes=True)), head, b"\r\n")
+    (folder / "faq.csv.zst").write_bytes(content)
     return "faq.csv.zst"
 
 
 def bz2_bomb(folder: Path) -> str:
-    (folder / "faq.jsonl.bz2").write_bytes(repeated(bz2.compress, LINE, LINE))
+    (folder / "faq.jsonl.bz2").write_bytes(repeated(bz2.compress, GOOD, b"\n"))
     return "faq.jsonl.bz2"
 
 
@@ -1628,8 +1629,13 @@ def hold_refusal(done: Measured, name: str, place: str) -> None:
 def test_a_file_beyond_a_bound_is_refused_in_little_memory(kind: str, tmp_path: Path) -> None:
     make, place = BOMBS[kind]
     name = make(tmp_path)
-    hold_refusal(measured(tmp_path, "init", *both(name), "--name", "mine"), name, place)
-    assert not (tmp_path / "mine.yaml").exists()
+    done = measured(tmp_path, "init", *both(name), "--name", "mine")
+    if done.code == 0 and kind in {"gz", "zst", "bz2"}:  # who reads the first rows alone has not seen the rest
+        assert done.peak < PEAK
+        done = measured(tmp_path, "ingest", "--pipeline", "mine.yaml")
+    else:
+        assert not (tmp_path / "mine.yaml").exists()
+    hold_refusal(done, name, place)
 
 
 def own_pipeline(folder: Path, ingest: Mapping[str, Any], **others: Any) -> str:
@@ -1649,7 +1655,7 @@ def own_pipeline(folder: Path, ingest: Mapping[str, Any], **others: Any) -> str:
 
 
 def of_one_file(folder: Path, name: str) -> str:
-    columns = {table: {"id": "id", "text": text} for table, text in (("queries", "question"), ("corpus", "answer"))}
+    columns = {table: {"id": "<line>", "text": text} for table, text in (("queries", "question"), ("corpus", "answer"))}
     return own_pipeline(
         folder, {"queries": {"path": name}, "corpus": {"path": name}, "columns": columns, "pairs": True}
     )
@@ -1987,7 +1993,7 @@ def test_machines_get_the_same_four_parts(make: Callable[[Path], BadRow], tmp_pa
     error = json.loads(curate(tmp_path, *bad.words, "--json").stdout)["error"]
     assert re.search(bad.at, str(error["at"]))
     assert re.search(bad.got, str(error["got"] if "got" in error else error["expected"]))
-    assert str(error["try"]).startswith(f"curate {bad.words[0]} ")
+    assert re.search(rf"curate {bad.words[0]} \S", str(error["try"]))
 
 
 def test_python_names_arguments_not_options(tmp_path: Path) -> None:
