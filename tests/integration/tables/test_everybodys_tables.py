@@ -1437,8 +1437,14 @@ A limit of 3 GiB on its data, and one of 60 s, keep a reader without bounds from
 """
 PEAK = 950
 """MiB that a command may take, whatever the file holds."""
-SETTING = re.compile(r"(?:--set +'?[a-z_.]+=|\b(?:ingest|limits?|tables?|read(?:ing)?)\.[a-z_.]+)")
-"""The setting that lifts a bound, as an option or by its name; which section holds it is not fixed."""
+SETTING = re.compile(
+    r"(?:--set +'?|\b(?=(?:ingest|limits?|tables?|read(?:ing)?)\.))"
+    r"(?!ingest\.(?:on_error|max_drop|encoding|queries|corpus|qrels)\b)[a-z_]+(?:\.[a-z_]+)*\b"
+)
+"""The setting that lifts a bound, as an option or by its name; which section holds it is not fixed.
+
+Settings that leave rows out, or say how a file is read, lift nothing.
+"""
 
 
 @dataclass(frozen=True)
