@@ -7,7 +7,7 @@ A function returns the data that the command prints with `--json`; what makes th
 import re
 from collections.abc import Callable
 from inspect import getattr_static, signature
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
 from curate.api.cost_plan import consenting
 from curate.runs.index import command_class, load
@@ -52,7 +52,7 @@ def function(command: Callable[Options, Answering[Data_co]]) -> Callable[Options
     of_command = [
         parameter for name, parameter in call.parameters.items() if name not in ("progress", "tell", "notify")
     ]
-    run.__signature__ = call.replace(parameters=[*of_command, *of_program])  # type: ignore[attr-defined]
+    cast("Any", run).__signature__ = call.replace(parameters=[*of_command, *of_program])  # no type has it
     return run
 
 

@@ -200,11 +200,11 @@ def left_out(families: Collection[str]) -> list[str]:
     ]
 
 
-def measure_adversarial(said: pl.DataFrame, scale: Scale) -> dict[str, FamilyResult]:
+def measure_adversarial(graded_controls: pl.DataFrame, scale: Scale) -> dict[str, FamilyResult]:
     """Return family -> result of a judge, from rows of `kind` and `grade` (None without one)."""
     results = {}
     for family, mark in marks().items():
-        rows = said.filter(pl.col("kind") == family)
+        rows = graded_controls.filter(pl.col("kind") == family)
         grades = rows["grade"].drop_nulls().to_list()
         if rows.is_empty():
             continue
@@ -304,7 +304,7 @@ def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> 
     return pl.DataFrame(rows, dict.fromkeys(PAIR, pl.String), orient="row").sort(PAIR)
 
 
-def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int = LEAST) -> Accuracy:
+def measure(graded_controls: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int = LEAST) -> Accuracy:
     """Return the accuracy from rows of `kind` and `grade` (None without one), and whether the judge passes.
 
     Adversarial controls have kinds of their own and are in no other share. A judge passes if the lower end of the 95 %
@@ -315,7 +315,7 @@ def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int =
     proportions, halved: value -+ sqrt(d1^2 + d2^2) / 2, where d1 and d2 are the distances of the shares to Wilson's
     ends.
     """
-    rated = said.drop_nulls("grade").with_columns(relevant=pl.col("grade").is_in(list(scale.relevant)))
+    rated = graded_controls.drop_nulls("grade").with_columns(relevant=pl.col("grade").is_in(list(scale.relevant)))
     kinds = {
         kind: rated.filter(pl.col("kind") == kind)["relevant"].to_list() for kind in ("positive", "random", "rejected")
     }
@@ -324,7 +324,7 @@ def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int =
     bad = wilson(sum(not relevant for relevant in (*random, *rejected)), len(random) + len(rejected))
     balanced, low, high = _balanced(good, bad) if good and bad else (None, None, None)
     short = min(len(yes), len(random) + len(rejected)) < least
-    families = measure_adversarial(said, scale)
+    families = measure_adversarial(graded_controls, scale)
     weak = low is not None and high is not None and (high < floor or (low < floor and not short))
     weak = weak or any(family.failed for family in families.values())
     return Accuracy(
@@ -336,7 +336,7 @@ def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int =
         negatives=bad,
         random=wilson(sum(not relevant for relevant in random), len(random)),
         rejected=wilson(sum(not relevant for relevant in rejected), len(rejected)),
-        unanswered=len(said) - len(rated),
+        unanswered=len(graded_controls) - len(rated),
         adversarial=families,
     )
 

@@ -14,9 +14,8 @@ from typing import Any, BinaryIO, Literal, TypeVar, get_args
 import typer
 
 from curate.commands.anonymise import delimited, jsonl, raw_lines
-from curate.commands.anonymise.fields import KEY, SPARE, Fields
 from curate.commands.anonymise.parquet import ParquetFile
-from curate.commands.anonymise.raw_lines import HEAD, Piece, Script, opened
+from curate.commands.anonymise.raw_lines import HEAD, KEY, SPARE, Fields, Piece, Script, opened
 from curate.commands.anonymise.tally import Chunk, Lines, MaskingSummary, MaskingTally
 from curate.core.config import check, read_yaml
 from curate.core.errors import ConfigError, DataError, RunFailed, Stopped, UserError

@@ -45,9 +45,9 @@ def compared(before: Path, after: Path) -> list[KindTable]:
     none: Counter[str] = Counter()
     rows_by_table = {key: (old_rows.get(key, none), new_rows.get(key, none)) for key in sorted({*old_rows, *new_rows})}
     return [
-        KindTable(kind, table, (left & right).total(), (left - right).total(), (right - left).total())
-        for (kind, table), (left, right) in rows_by_table.items()
-        if left != right
+        KindTable(kind, table, (first & second).total(), (first - second).total(), (second - first).total())
+        for (kind, table), (first, second) in rows_by_table.items()
+        if first != second
     ]
 
 

@@ -356,13 +356,13 @@ def _headroom(board: Board) -> Headroom:
     every model, solves.
     """
     best = max(scored.main for scored in board.scored)
-    left = round(1 - best, DIGITS)
+    headroom = round(1 - best, DIGITS)
     if not board.task.scorer.single:
-        return Headroom(best, left, best_of_all=None, nobody=None, everybody=None)
+        return Headroom(best, headroom, best_of_all=None, nobody=None, everybody=None)
     table = np.array([scored.values["stock"] for scored in board.scored])
     return Headroom(
         best,
-        left,
+        headroom,
         best_of_all=round(float(table.max(axis=0).mean()), DIGITS),
         nobody=int((table.max(axis=0) <= 0).sum()),
         everybody=int((table.min(axis=0) >= 1 - 1e-9).sum()),

@@ -693,7 +693,7 @@ def wechat(folder: Path) -> Right:
         rows += [[f"chat-{n}", f"2025/4/{n + 1} 9:3{m}", "陈医生", "文本", text] for m, text in enumerate(replies)]
     rows.append(["chat-9", "2025/4/9 23:50", "夜猫子", "文本", "现在还有人在吗？"])
     (folder / "聊天记录.csv").write_text(table([head, *rows]), encoding="gb18030")
-    # The answer in two messages is one document, whatever is put between its halves.
+    # The answer in two messages is one document; what joins its halves is free.
     return Right(
         both("聊天记录.csv"),
         [5, 6],
@@ -794,13 +794,18 @@ def studio_rows() -> list[dict[str, Any]]:
     ]
 
 
-STUDIO = {"queries": [5], "corpus": [6], "asked": ["picadura de medusa"], "told": "Se lava con agua de mar"}
+STUDIO: dict[str, Any] = {
+    "queries": [5],
+    "corpus": [6],
+    "asked": ["picadura de medusa"],
+    "told": "Se lava con agua de mar",
+}
 
 
 def label_studio_min(folder: Path) -> Right:
     """Label Studio's JSON-MIN: a flat object per annotation, so every text is there several times."""
     dump(folder / "project-7-at-2025.json", studio_rows())
-    return Right(both("project-7-at-2025.json"), qrels=[5, 9, 10], never_asked=["Se lava"], **STUDIO)  # type: ignore[arg-type]
+    return Right(both("project-7-at-2025.json"), qrels=[5, 9, 10], never_asked=["Se lava"], **STUDIO)
 
 
 def label_studio_csv(folder: Path) -> Right:
@@ -808,7 +813,7 @@ def label_studio_csv(folder: Path) -> Right:
     rows = studio_rows()
     content = table([list(rows[0]), *(row.values() for row in rows)], end="\n")
     (folder / "project-7-at-2025.csv").write_text(content, encoding="utf-8")
-    return Right(both("project-7-at-2025.csv"), qrels=[5, 9, 10], never_asked=["Se lava"], **STUDIO)  # type: ignore[arg-type]
+    return Right(both("project-7-at-2025.csv"), qrels=[5, 9, 10], never_asked=["Se lava"], **STUDIO)
 
 
 def argilla_rows() -> list[dict[str, Any]]:
@@ -835,7 +840,7 @@ def argilla_rows() -> list[dict[str, Any]]:
 def argilla(folder: Path) -> Right:
     """Records of Argilla: texts in `fields`, choices in `responses`."""
     dump(folder / "records.json", argilla_rows())
-    return Right(both("records.json"), qrels=[5, 9, 10], never_asked=["Se lava"], **STUDIO)  # type: ignore[arg-type]
+    return Right(both("records.json"), qrels=[5, 9, 10], never_asked=["Se lava"], **STUDIO)
 
 
 def spreadsheet_text(folder: Path) -> Right:
@@ -1282,7 +1287,7 @@ def test_two_columns_of_one_file_with_the_same_cells_are_refused(tmp_path: Path)
     ids=["csv", "jsonl", "txt", "list of texts"],
 )
 def test_one_column_is_not_both_queries_and_documents(name: str, content: bytes, tmp_path: Path) -> None:
-    """Also where it is the only one, and also where somebody asks for it by name."""
+    """Also where it is the only one, and also where it is asked for by name."""
     (tmp_path / name).write_bytes(content)
     said = refusal(tmp_path, "init", *both(name), "--name", "mine")
     assert name in said
@@ -1436,7 +1441,7 @@ print(json.dumps([*said, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss 
 A limit of 3 GiB on its data, and one of 60 s, keep a reader without bounds from taking the machine.
 """
 PEAK = 950
-"""MiB that a command may take, whatever the file holds."""
+"""Memory limit of a command in MiB, for any file."""
 SETTING = re.compile(
     r"(?:--set +'?|\b(?=(?:ingest|limits?|tables?|read(?:ing)?)\.))"
     r"(?!ingest\.(?:on_error|max_drop|encoding|queries|corpus|qrels)\b)[a-z_]+(?:\.[a-z_]+)*\b"
@@ -1567,7 +1572,7 @@ def long_line(folder: Path) -> str:
 
 
 def one_long_json(folder: Path) -> str:
-    """A list of objects without a line break, of which one has a text of 80 MB."""
+    """A list of objects without a line break, one of them with a text of 80 MB."""
     rows = [{"id": str(n), "question": q, "answer": a} for n, (q, a) in enumerate(EN[:4])]
     rows[1]["answer"] *= 80_000_000 // len(rows[1]["answer"]) + 1
     (folder / "faq.json").write_text(json.dumps(rows), encoding="utf-8")
@@ -1647,7 +1652,7 @@ def test_a_file_beyond_a_bound_is_refused_in_little_memory(kind: str, tmp_path: 
 
 
 def own_pipeline(folder: Path, ingest: Mapping[str, Any], **others: Any) -> str:
-    """Write a pipeline file as somebody does who knows what is where."""
+    """Write a pipeline file by hand, with the known places of all columns."""
     settings = {
         "version": 1,
         "name": "own",
@@ -1713,7 +1718,7 @@ def test_a_record_just_under_the_bound_is_read(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- long texts
 
 TOKENS, OVERLAP = 120, 40
-SPLIT = {"tokens": TOKENS, "overlap": OVERLAP, "title": True}
+SPLIT: dict[str, Any] = {"tokens": TOKENS, "overlap": OVERLAP, "title": True}
 """Settings of `ingest.split`: size and overlap in tokens, and that the title of the parent is put in front."""
 
 
@@ -1772,10 +1777,10 @@ def long_texts(folder: Path, language: str, **split: Any) -> str:
     }[language]
     (folder / "queries.jsonl").write_bytes(jsonl({"id": f"q{n}", "text": q} for n, q in enumerate(asked)))
     (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq0\tguide-1\t1\nq1\tnote-1\t1\n")
-    ingest = {
+    ingest: dict[str, Any] = {
         name: {"path": f"{name}.{end}"} for name, end in (("queries", "jsonl"), ("corpus", "jsonl"), ("qrels", "tsv"))
     }
-    ingest |= {"split": SPLIT | split, "keep_raw": True}  # type: ignore[dict-item]
+    ingest |= {"split": SPLIT | split, "keep_raw": True}
     others = {
         "diversify": {"enabled": False},
         "mask": {"recognisers": ["mobile"]},
@@ -1886,7 +1891,7 @@ def pair_of_files(folder: Path, **changed: Any) -> str:
     """Write good queries and documents but for what is changed, and a pipeline over them."""
     (folder / "q.jsonl").write_bytes(jsonl({"id": f"q{n}", "text": q} for n, (q, _) in enumerate(EN)))
     (folder / "c.jsonl").write_bytes(jsonl({"id": f"d{n}", "text": a} for n, (_, a) in enumerate(EN)))
-    ingest = {"queries": {"path": "q.jsonl"}, "corpus": {"path": "c.jsonl"}} | changed
+    ingest: dict[str, Any] = {"queries": {"path": "q.jsonl"}, "corpus": {"path": "c.jsonl"}} | changed
     return own_pipeline(folder, ingest)
 
 
@@ -2276,7 +2281,7 @@ def test_masking_of_parquet_keeps_schema_and_other_columns(tmp_path: Path) -> No
             ("text", pa.large_string()),
             ("meta", pa.struct([("tel", pa.string()), ("n", pa.float32())])),
         ],
-        metadata={b"made by": b"somebody"},
+        metadata={b"made by": b"an exporter"},
     )
     rows = [
         {"id": n, "text": f"{a} {PHONE}" if n % 2 else None, "meta": {"tel": PHONE, "n": n / 3}}
