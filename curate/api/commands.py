@@ -7,7 +7,7 @@ A function returns the data that the command prints with `--json`; what makes th
 import re
 from collections.abc import Callable
 from inspect import getattr_static, signature
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
 from curate.api.cost_plan import consenting
 from curate.runs.index import command_class, load
@@ -47,10 +47,12 @@ def function(command: Callable[Options, Answering[Data_co]]) -> Callable[Options
 
     run.__name__ = run.__qualname__ = python_name(getattr_static(command, "words"))
     run.__doc__, run.__module__ = command.__doc__, __name__
-    shown = signature(command)
-    of_program = [shown.parameters[name] for name in ("progress", "tell")]
-    own = [parameter for name, parameter in shown.parameters.items() if name not in ("progress", "tell", "notify")]
-    run.__signature__ = shown.replace(parameters=[*own, *of_program])  # type: ignore[attr-defined]
+    call = signature(command)
+    of_program = [call.parameters[name] for name in ("progress", "tell")]
+    of_command = [
+        parameter for name, parameter in call.parameters.items() if name not in ("progress", "tell", "notify")
+    ]
+    cast("Any", run).__signature__ = call.replace(parameters=[*of_command, *of_program])  # no type has it
     return run
 
 

@@ -25,20 +25,26 @@ class PlanRow(Record, schema_name="plan"):
     judge: str | None = figure(
         'the judge; "in all" in the last of several rows, which is their sum', optional=True, default=None
     )
-    question: str | None = figure("what a model is asked, likewise", optional=True, default=None)
-    calls: int = figure("requests", default=0)
-    prompt_tokens: int = figure("estimate", default=0)
-    prefix_tokens: int | None = figure("those of them that are the same in every call", optional=True, default=None)
-    answer_tokens: int | None = figure("at most", optional=True, default=None)
-    output_tokens: int | None = figure("at most", optional=True, default=None)
-    online: float | None = figure("cost at most, online", optional=True, default=ABSENT)
-    batches: float | None = figure(
-        "cost at most, by the vendor's batches; null where it has none", optional=True, default=ABSENT
+    question: str | None = figure(
+        'what the model is asked for; "in all" in the last of several rows, which is their sum',
+        optional=True,
+        default=None,
     )
-    cost: float | None = figure("cost at most", optional=True, default=ABSENT)
-    currency: str | None = figure("of the costs; null without a price", default=None)
-    minutes: float | None = figure("about how long it lasts online", optional=True, default=ABSENT)
-    cascade_least: float | None = figure("cost at least, in a cascade", optional=True, default=ABSENT)
+    calls: int = figure("requests that are left to send", default=0)
+    prompt_tokens: int = figure("prompt tokens, an estimate", default=0)
+    prefix_tokens: int | None = figure("prompt tokens that are the same in every call", optional=True, default=None)
+    answer_tokens: int | None = figure("output tokens at most, of judges", optional=True, default=None)
+    output_tokens: int | None = figure("output tokens at most, of questions", optional=True, default=None)
+    online: float | None = figure("cost at most if sent online; null without a price", optional=True, default=ABSENT)
+    batches: float | None = figure(
+        "cost at most by the provider's batches; null if it has none", optional=True, default=ABSENT
+    )
+    cost: float | None = figure("cost at most; null without a price", optional=True, default=ABSENT)
+    currency: str | None = figure("currency of the costs; null without a price", default=None)
+    minutes: float | None = figure("estimated minutes online", optional=True, default=ABSENT)
+    cascade_least: float | None = figure(
+        "cost at least in a cascade, whose further judges grade only its sample", optional=True, default=ABSENT
+    )
 
 
 def bills(ledger: Ledger, context: Context, judges: Mapping[str, tuple[str, Price | None]]) -> dict[str, Bill]:

@@ -31,7 +31,7 @@ class EncodedTexts(Record, schema_name="row"):
     tables: str = figure("stage whose texts were encoded")
     queries_encoded: int = figure("queries that were not in the cache")
     documents_encoded: int = figure("documents that were not in the cache")
-    folder: str = figure("of the cache")
+    folder: str = figure("folder of the cache")
 
 
 class EmbedCommand(OnPipeline):

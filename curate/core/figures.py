@@ -49,15 +49,15 @@ def figure(
     digits: int = 3,
     percent: bool = False,
     default: Any = MISSING,  # noqa: ANN401 - of the field's type
-    optional: bool | Literal["nullable"] = False,
+    optional: bool = False,
     nullable: bool = False,
     key: str = "",
 ) -> Any:  # noqa: ANN401
     """Return a field of a record, whose float or estimate is shown with `digits` decimals, times 100 if `percent`.
 
-    An `optional` figure is left out of the JSON if it has its default: None, or `ABSENT` where None is a value. Which
-    optional "nullable" ones are, the record says in `left_out`. `key` is the name in JSON where that is none of Python.
-    A `nullable` float may be infinite, for which JSON has null.
+    An `optional` figure is left out of the JSON if it has its default, None, or `ABSENT` if None is a value. A record
+    that overrides `left_out` decides by itself; its optional figures may be `nullable`. A `nullable` float may be
+    infinite, which is null in JSON. `key` is the name in JSON if it is no name in Python.
     """
     if optional and default is MISSING:
         default = None
@@ -67,7 +67,7 @@ def figure(
         "nullable": nullable,
         "key": key,
     }
-    return field(default=default, metadata=metadata, kw_only=bool(optional))
+    return field(default=default, metadata=metadata, kw_only=optional)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(figure, field))
@@ -86,9 +86,9 @@ class Record:
         cls.schema_name = schema_name or re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
         dataclass(frozen=True)(cls)
 
-    def to_json(self) -> dict[str, "Json"]:
-        """Return the figures by name, those of inner records likewise."""
-        left_out = self.left_out()
+    def to_json(self, *without: str) -> dict[str, "Json"]:
+        """Return the figures by key, inner records as objects; the figures `without` are left out."""
+        left_out = self.left_out() | {*without}
         return {
             _key(entry): _json(getattr(self, entry.name))
             for entry in fields(cast("Any", self))
@@ -137,7 +137,7 @@ class Record:
 class Figure(Record):
     """A figure with its percentile interval (95 % by default); None where it is not defined."""
 
-    value: float | None = figure("the estimate; null where it is not defined")
+    value: float | None = figure("the estimate; null if it is not defined")
     low: float | None = figure("lower bound of the 95 % interval", default=None)
     high: float | None = figure("upper bound", default=None)
 
@@ -173,7 +173,7 @@ def _definition(record: type[Record], records: dict[str, type[Record]]) -> Schem
         text, kind = _display(entry.metadata).description, kinds[entry.name]
         if not entry.metadata.get("optional"):
             required.append(_key(entry))
-        elif entry.metadata["optional"] != "nullable" and entry.default is None:
+        elif entry.default is None and not entry.metadata["nullable"]:
             kind = Union[tuple(option for option in get_args(kind) or [kind] if option is not NoneType)]  # noqa: UP007
         kind = kind | None if entry.metadata.get("nullable") else kind
         properties[_key(entry)] = _type(kind, records) | ({"description": text} if text else {})

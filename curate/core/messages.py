@@ -40,10 +40,10 @@ class Usage(Record):
     """Token counts of one call; `cached` and `written` are parts of `prompt` that are billed at other prices."""
 
     prompt: int = figure("tokens of the prompt", default=0)
-    cached: int = figure("of these, read from a cache", default=0)
-    written: int = figure("of these, written into a cache", default=0)
+    cached: int = figure("prompt tokens read from a cache", default=0)
+    written: int = figure("prompt tokens written into a cache", default=0)
     output: int = figure("tokens of the answer", default=0)
-    reasoning: int = figure("of these, thoughts", default=0)
+    reasoning: int = figure("output tokens of reasoning", default=0)
 
 
 @dataclass(frozen=True)

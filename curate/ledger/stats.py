@@ -17,27 +17,29 @@ FIGURES = ("prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", 
 class JudgeTotals(Record, schema_name="row"):
     """A row per judge and rubric."""
 
-    judge: str = figure("digest")
-    identity: str | None = figure("what the digest is of, as JSON")
-    rubric: str | None = figure("digest")
-    scale: str | None = figure("grades, those that mean relevant before the bar")
-    models: tuple[str, ...] = figure("as the replies name them")
-    calls: int = figure("with a reply, or without one")
-    failed_calls: int = figure("without a reply")
-    lost_calls: int = figure("tries that may be paid, whose answer was lost")
+    judge: str = figure("digest of the judge")
+    identity: str | None = figure("JSON that the digest identifies")
+    rubric: str | None = figure("digest of the rubric")
+    scale: str | None = figure("grades, with a bar after those that mean relevant")
+    models: tuple[str, ...] = figure("model names in the replies")
+    calls: int = figure("calls, with or without a reply")
+    failed_calls: int = figure("calls without a reply")
+    lost_calls: int = figure("calls that may have been charged, without a stored reply")
     rated: int = figure("ratings with a grade")
     refused: int = figure("pairs that a model refused to grade")
     unparsed: int = figure("pairs whose answer could not be read")
     failed: int = figure("pairs without an answer")
     first: str | None = figure("time of the first call")
     last: str | None = figure("time of the last call")
-    prompt_tokens: int | None = figure("of all replies; null where one does not tell, likewise the next four")
-    cached_tokens: int | None = figure("prompt tokens from the vendor's cache")
-    written_tokens: int | None = figure("prompt tokens written to that cache")
-    output_tokens: int | None = figure("of all replies")
-    reasoning_tokens: int | None = figure("output tokens of reasoning")
-    cost: float | None = figure("null where a reply does not know its cost", digits=4)
-    costs: Mapping[str, float] = figure("currency -> what is known")
+    prompt_tokens: int | None = figure("prompt tokens of all replies; null if a reply does not report them")
+    cached_tokens: int | None = figure(
+        "prompt tokens read from the provider's cache; null if a reply does not report them"
+    )
+    written_tokens: int | None = figure("prompt tokens written to that cache; null if a reply does not report them")
+    output_tokens: int | None = figure("output tokens of all replies; null if a reply does not report them")
+    reasoning_tokens: int | None = figure("output tokens of reasoning; null if a reply does not report them")
+    cost: float | None = figure("cost of all replies; null if that of a reply is unknown", digits=4)
+    costs: Mapping[str, float] = figure("currency -> sum of the known costs")
     """The key is empty for calls of version 0.1, which recorded no currency."""
 
 

@@ -67,12 +67,12 @@ Bounds = tuple[float, ...] | None
 class RaterPair(Record, schema_name="pair_of_raters"):
     """Cohen's kappa of two raters."""
 
-    raters: tuple[str, ...] = figure("names of both")
-    items: int = figure("items that both rated")
+    raters: tuple[str, ...] = figure("names of both raters")
+    items: int = figure("items that both raters rated")
     nominal: float | None = figure("Cohen's kappa")
-    linear: float | None = figure("the same with linear weights", optional="nullable")
-    quadratic: float | None = figure("the same with quadratic weights", optional="nullable")
-    error: float | None = figure("standard error for independent items")
+    linear: float | None = figure("Cohen's kappa with linear weights", optional=True, nullable=True)
+    quadratic: float | None = figure("Cohen's kappa with quadratic weights", optional=True, nullable=True)
+    error: float | None = figure("standard error of the kappa `nominal`, for independent items")
     intervals: Mapping[str, Bounds] = figure("kappa -> its interval")
 
     def left_out(self) -> set[str]:
@@ -86,19 +86,19 @@ class AgreementFigures(Record, schema_name="agreement"):
     items: int = figure("rated items")
     under_two: int = figure("items with fewer than two ratings")
     unanimous: int = figure("items on which all ratings are equal")
-    estimator: str = figure("complete, gwet or drop")
-    one_category: bool = figure("whether all ratings are one and the same, so that nothing is corrected for chance")
+    estimator: str = figure("treatment of missing ratings: complete (none are missing), gwet or drop")
+    one_category: bool = figure("whether only one rating is used; all defined figures are then 1")
     percent: float | None = figure("observed agreement")
     fleiss: float | None = figure("Fleiss' kappa")
-    chance: float | None = figure("agreement by chance that it is corrected for")
+    chance: float | None = figure("chance agreement of Fleiss' kappa")
     z: float | None = figure("Fleiss' kappa over its standard error under random ratings")
     randolph: float | None = figure("Randolph's free-marginal kappa")
-    alpha_nominal: float | None = figure("Krippendorff's alpha")
-    alpha_ordinal: float | None = figure("the same on an ordinal scale", optional="nullable")
-    alpha_interval: float | None = figure("the same on an interval scale", optional="nullable")
+    alpha_nominal: float | None = figure("Krippendorff's alpha, nominal scale")
+    alpha_ordinal: float | None = figure("Krippendorff's alpha, ordinal scale", optional=True, nullable=True)
+    alpha_interval: float | None = figure("Krippendorff's alpha, interval scale", optional=True, nullable=True)
     ac1: float | None = figure("Gwet's AC1")
-    ac2_linear: float | None = figure("Gwet's AC2 with linear weights", optional="nullable")
-    ac2_quadratic: float | None = figure("the same with quadratic weights", optional="nullable")
+    ac2_linear: float | None = figure("Gwet's AC2 with linear weights", optional=True, nullable=True)
+    ac2_quadratic: float | None = figure("Gwet's AC2 with quadratic weights", optional=True, nullable=True)
     prevalence: tuple[float | None, ...] = figure("share of each rating, in the order of the scale")
     specific: tuple[float | None, ...] = figure("specific agreement of each rating")
     clusters: int = figure("clusters that the intervals resample")
@@ -113,14 +113,16 @@ class AgreementFigures(Record, schema_name="agreement"):
 class CutAgreement(Record, schema_name="top"):
     """Agreement on grades, and on binary labels."""
 
-    all_grades: AgreementFigures = figure("on the grades")
-    cut: AgreementFigures | None = figure("on binary labels; null on a scale without a relevance threshold")
+    all_grades: AgreementFigures = figure("agreement on the grades")
+    cut: AgreementFigures | None = figure("agreement on binary labels; null on a scale without a relevance threshold")
 
 
 class PanelAgreement(CutAgreement, schema_name="levels"):
     """Agreement of a panel on all pairs, and on the first of each query."""
 
-    top_50: CutAgreement | None = figure("the same of the first 50 documents of each query, where the pool is deeper")
+    top_50: CutAgreement | None = figure(
+        "agreement on the first 50 documents of each query; null for a pool that is no deeper"
+    )
 
 
 def measure(

@@ -61,8 +61,8 @@ class FamilyResult(Record, schema_name="family"):
     """Result of a judge on one family of adversarial controls."""
 
     right: Estimate | None = figure("share graded not relevant")
-    mark: float = figure("share of right answers that a judge must be able to reach")
-    failed: bool = figure("even the upper end of the interval is below the mark")
+    mark: float = figure("share of right answers that the judge is required to reach")
+    failed: bool = figure("whether the upper end of the interval is below the mark")
     unanswered: int = figure("controls without a grade")
 
 
@@ -200,11 +200,11 @@ def left_out(families: Collection[str]) -> list[str]:
     ]
 
 
-def measure_adversarial(said: pl.DataFrame, scale: Scale) -> dict[str, FamilyResult]:
+def measure_adversarial(graded_controls: pl.DataFrame, scale: Scale) -> dict[str, FamilyResult]:
     """Return family -> result of a judge, from rows of `kind` and `grade` (None without one)."""
     results = {}
     for family, mark in marks().items():
-        rows = said.filter(pl.col("kind") == family)
+        rows = graded_controls.filter(pl.col("kind") == family)
         grades = rows["grade"].drop_nulls().to_list()
         if rows.is_empty():
             continue
@@ -228,16 +228,16 @@ _TRIES = 50
 class Accuracy(Record, schema_name="controls"):
     """Accuracy of a judge on control pairs; shares of right answers, 0 to 1, are None without answers."""
 
-    state: str = figure("passed, weak, or why it could not be told")
+    state: str = figure("passed, weak, or the reason why it is unknown")
     value: float | None = figure("balanced accuracy: the mean of the two shares")
     low: float | None = figure("lower bound of its interval")
     high: float | None = figure("upper bound")
     positives: Estimate | None = figure("share of the relevant controls that are graded relevant")
     negatives: Estimate | None = figure("share of the other controls that are graded not relevant")
-    random: Estimate | None = figure("the same of random pairs")
-    rejected: Estimate | None = figure("the same of pairs that people rejected")
-    unanswered: int = figure("controls that were refused, unparsed or failed, and are in no share")
-    adversarial: Mapping[str, FamilyResult] = figure("adversarial controls, by family")
+    random: Estimate | None = figure("share of the random pairs that are graded not relevant")
+    rejected: Estimate | None = figure("share of the pairs rejected by people that are graded not relevant")
+    unanswered: int = figure("controls that were refused, unparsed or failed; excluded from the shares")
+    adversarial: Mapping[str, FamilyResult] = figure("family of adversarial controls -> result")
 
     @property
     def fooled(self) -> list[str]:
@@ -304,7 +304,7 @@ def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> 
     return pl.DataFrame(rows, dict.fromkeys(PAIR, pl.String), orient="row").sort(PAIR)
 
 
-def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int = LEAST) -> Accuracy:
+def measure(graded_controls: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int = LEAST) -> Accuracy:
     """Return the accuracy from rows of `kind` and `grade` (None without one), and whether the judge passes.
 
     Adversarial controls have kinds of their own and are in no other share. A judge passes if the lower end of the 95 %
@@ -315,7 +315,7 @@ def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int =
     proportions, halved: value -+ sqrt(d1^2 + d2^2) / 2, where d1 and d2 are the distances of the shares to Wilson's
     ends.
     """
-    rated = said.drop_nulls("grade").with_columns(relevant=pl.col("grade").is_in(list(scale.relevant)))
+    rated = graded_controls.drop_nulls("grade").with_columns(relevant=pl.col("grade").is_in(list(scale.relevant)))
     kinds = {
         kind: rated.filter(pl.col("kind") == kind)["relevant"].to_list() for kind in ("positive", "random", "rejected")
     }
@@ -324,7 +324,7 @@ def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int =
     bad = wilson(sum(not relevant for relevant in (*random, *rejected)), len(random) + len(rejected))
     balanced, low, high = _balanced(good, bad) if good and bad else (None, None, None)
     short = min(len(yes), len(random) + len(rejected)) < least
-    families = measure_adversarial(said, scale)
+    families = measure_adversarial(graded_controls, scale)
     weak = low is not None and high is not None and (high < floor or (low < floor and not short))
     weak = weak or any(family.failed for family in families.values())
     return Accuracy(
@@ -336,7 +336,7 @@ def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int =
         negatives=bad,
         random=wilson(sum(not relevant for relevant in random), len(random)),
         rejected=wilson(sum(not relevant for relevant in rejected), len(rejected)),
-        unanswered=len(said) - len(rated),
+        unanswered=len(graded_controls) - len(rated),
         adversarial=families,
     )
 

@@ -38,15 +38,15 @@ MEASURED: Mapping[bool | None, str] = {True: "yes", False: "no", None: "not meas
 class JudgePair(Record, schema_name="together"):
     """Dependence of two judges; None where a judge gives a constant grade or data are missing."""
 
-    first: str = figure("one of them")
-    second: str = figure("the other")
-    items: int = figure("rated by both")
+    first: str = figure("name of the first judge")
+    second: str = figure("name of the second judge")
+    items: int = figure("items rated by both")
     equal: float | None = figure("share of equal ratings")
-    kappa: float | None = figure("Cohen's, weighted by squares where grades are ordered")
-    kappa_low: float | None = figure("lower bound of its 95 % interval")
-    errors: float | None = figure("correlation of their errors against people's grades")
+    kappa: float | None = figure("Cohen's kappa of the grades, unweighted")
+    kappa_low: float | None = figure("lower bound of the 95 % interval of kappa")
+    errors: float | None = figure("correlation of their errors against assessors' grades")
     family: str | None = figure("family that both belong to")
-    near: bool | None = figure("near-identical; null if too few items tell")
+    near: bool | None = figure("whether they are near-identical; null with too few items")
 
 
 class Effective(Record):
@@ -54,9 +54,9 @@ class Effective(Record):
 
     judges: int = figure("judges of the panel")
     rho: float | None = figure("mean correlation of errors")
-    rho_low: float | None = figure("lower bound of its 95 % interval")
-    rho_high: float | None = figure("upper bound")
-    value: float = figure("judges without a common error that the panel is worth", digits=2)
+    rho_low: float | None = figure("lower bound of the 95 % interval of rho")
+    rho_high: float | None = figure("upper bound of the 95 % interval of rho")
+    value: float = figure("effective number of independent judges", digits=2)
     low: float | None = figure("lower bound of its 95 % interval")
     high: float | None = figure("upper bound")
 
@@ -64,15 +64,15 @@ class Effective(Record):
 class Dependence(Record):
     """What the judges of a panel have in common."""
 
-    unanimous_as_people: Any = figure("share of the unanimous grades that people confirm", optional=True)
-    together: tuple[JudgePair, ...] = figure("every two judges")
-    clones: tuple[tuple[str, ...], ...] = figure("judges that are near-identical, group by group")
-    families: Mapping[str, tuple[str, ...]] = figure("family -> its judges, where it has several")
-    effective: Effective | None = figure("null where it was not measured")
-    not_measured: str | None = figure("why `effective` is null")
-    warnings: tuple[str, ...] | None = figure("dependent judges, a sentence each", optional=True)
-    kappa: float | None = figure("Fleiss' kappa of the grades", optional="nullable")
-    kappa_cut: float | None = figure("the same of binary labels", optional="nullable")
+    unanimous_as_people: Any = figure("share of the unanimous grades that assessors confirm", optional=True)
+    together: tuple[JudgePair, ...] = figure("dependence of every two judges")
+    clones: tuple[tuple[str, ...], ...] = figure("groups of near-identical judges")
+    families: Mapping[str, tuple[str, ...]] = figure("model family -> its judges, for families with several")
+    effective: Effective | None = figure("effective number of judges; null if not measured")
+    not_measured: str | None = figure("reason why `effective` is null")
+    warnings: tuple[str, ...] | None = figure("warnings on dependent judges, one sentence each", optional=True)
+    kappa: float | None = figure("Fleiss' kappa of the grades", optional=True, nullable=True)
+    kappa_cut: float | None = figure("Fleiss' kappa of binary labels", optional=True, nullable=True)
 
 
 def effective_number(judges: int, rho: float) -> float:
@@ -180,28 +180,28 @@ def dependence(
     ).rounded()
 
 
-def warnings(found: Dependence, words: Mapping[str, Any], who: str = "judges") -> list[str]:
+def warnings(figures: Dependence, words: Mapping[str, Any], who: str = "judges") -> list[str]:
     """Return a sentence for every two near-identical judges and every family, in the words of a language.
 
     `words` is the part `dependence` of a language's strings.
     """
-    near = [pair for pair in found.together if pair.near]
+    near = [pair for pair in figures.together if pair.near]
     who = words["who"][who]
     near_sentences = [
         words["near"].format(who=who, reasons=words["comma"].join(_reasons(pair, words)), **vars(pair)) for pair in near
     ]
     family_sentences = [
         words["kin"].format(who=who, family=family, names=words["comma"].join(names))
-        for family, names in found.families.items()
+        for family, names in figures.families.items()
     ]
     return [*near_sentences, *family_sentences, *([words["alike"].format(who=who)] if near or family_sentences else [])]
 
 
-def worth(found: Dependence, words: Mapping[str, Any], who: str = "judges") -> str:
+def worth(figures: Dependence, words: Mapping[str, Any], who: str = "judges") -> str:
     """Return a sentence with the effective number of a panel, or with the reason why it was not measured."""
-    number, who = found.effective, words["who"][who]
+    number, who = figures.effective, words["who"][who]
     if number is None:
-        return str(words["unmeasured"].format(who=who, reason=words["reasons"][found.not_measured]))
+        return str(words["unmeasured"].format(who=who, reason=words["reasons"][figures.not_measured]))
     return str(words["worth"].format(who=who, **vars(number) | {"value": f"{number.value:.2f}"}))
 
 

@@ -26,13 +26,13 @@ class Slots(Record, schema_name="position"):
     """Dependence of grades on the position in the prompt, from existing ratings; None where not defined."""
 
     pairs: int = figure("graded pairs with a position")
-    places: int = figure("different positions")
+    places: int = figure("distinct positions")
     slope: Ratio | None = figure("change of the grade in steps per position")
     cut_slope: Ratio | None = figure("change of the share of relevant passages per position")
     share: float | None = figure(
         "share of the variance within queries that the position explains, adjusted for chance; at most 1"
     )
-    p: float | None = figure("probability of as large a share by chance, from an F test")
+    p: float | None = figure("p-value of the share, from an F test")
     biased: bool | None = figure("whether the grades depend on the position; null if nothing could be measured")
 
 
@@ -44,7 +44,7 @@ class Changes(Record):
     cut_flips: Ratio | None = figure("share of pairs that changed between relevant and not")
     grade_flips: Ratio | None = figure("share of pairs whose grade changed")
     shift: Ratio | None = figure("mean difference in steps, second minus first rating")
-    cut_shift: Ratio | None = figure("the same of the share of relevant pairs")
+    cut_shift: Ratio | None = figure("mean difference of binary relevance, second minus first rating")
     slope: Ratio | None = figure("change in steps per position moved down: sum of dy dx over sum of dx^2")
     biased: bool | None = figure("whether reversing the passages changes grades", optional=True, default=ABSENT)
 

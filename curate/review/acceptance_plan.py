@@ -31,7 +31,7 @@ OF = "accept"
 class SumPlan(Record, schema_name="sum"):
     """One sum of grades in a plan."""
 
-    sum: int = figure("of the grades' gains")
+    sum: int = figure("sum of the grades' gains")
     size: int = figure("pairs with this sum")
     drawn: int = figure("pairs that are drawn")
     wrong: float = figure("anticipated share that people call wrong")
@@ -42,9 +42,9 @@ class AcceptancePlan(Record, schema_name="threshold"):
 
     strata: Sequence[SumPlan] = figure("a row per sum of grades, the highest first")
     wrong: float = figure("share that is to be promised")
-    confidence: float = figure("of the promise")
-    odds: AcceptanceOdds = figure("what such reviews come to")
-    needed: int | None = figure("least size at which half of the reviews find a threshold; null if none does")
+    confidence: float = figure("confidence level of the promise")
+    odds: AcceptanceOdds = figure("outcome probabilities of such reviews")
+    needed: int | None = figure("smallest size with which half of the reviews find a threshold; null if there is none")
 
     def facts(self) -> dict[str, Json]:
         """Return the guarantee, the anticipated shares by sum and the odds, as stored in the sample's design."""

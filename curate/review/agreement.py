@@ -91,7 +91,7 @@ def checked(review: Desk) -> list[CheckedRow]:
     ]
 
 
-def part(name: str, size: int, read: Sequence[CheckedRow], hit: str) -> StratumCounts:
+def stratum_counts(name: str, size: int, read: Sequence[CheckedRow], hit: str) -> StratumCounts:
     """Return the counts of a stratum of `size` pairs: read rows, and those whose property `hit` is true.
 
     `hit` names a property of `CheckedRow`; if it is empty, nothing is a hit.
@@ -106,35 +106,35 @@ class SampleEstimate(Record, schema_name="estimate"):
     value: float | None = figure("the estimate")
     low: float | None = figure("lower bound of its 95 % interval")
     high: float | None = figure("upper bound")
-    answered: int = figure("rows it rests on")
+    answered: int = figure("answered rows on which the estimate is based")
 
 
 class PairKappas(Record, schema_name="kappa"):
     """Cohen's kappas of two raters."""
 
-    grades: SampleEstimate | None = figure("on the grades")
-    cut: SampleEstimate | None = figure("at the relevance threshold; null without one")
+    grades: SampleEstimate | None = figure("kappa of the grades")
+    cut: SampleEstimate | None = figure("kappa of binary labels; null without a relevance threshold")
 
 
 class SampleKappas(Record, schema_name="kappas"):
     """Kappas of people with the panel, with each judge, and with each other."""
 
-    panel: SampleEstimate | None = figure("of people and panel, on decided pairs, at the relevance threshold")
-    judges: Mapping[str, PairKappas] = figure("judge -> its kappas with people, highest first")
-    people: Mapping[str, PairKappas] = figure("two people -> their kappa")
+    panel: SampleEstimate | None = figure("kappa of assessors and panel on decided pairs, binary")
+    judges: Mapping[str, PairKappas] = figure("judge -> kappas with assessors, highest first")
+    people: Mapping[str, PairKappas] = figure("two assessors -> their kappas")
 
 
 class SampleAlpha(Record, schema_name="alpha"):
     """Krippendorff's alpha of people who read the same rows."""
 
-    value: float | None = figure("alpha")
+    value: float | None = figure("Krippendorff's alpha")
     low: float | None = figure("lower bound of its 95 % interval, a bootstrap over queries")
     high: float | None = figure("upper bound")
-    answered: int = figure("rows that two or more people read")
+    answered: int = figure("rows that at least two assessors read")
     queries: int = figure("queries of these rows")
 
 
-def shown(estimate: Estimate | None) -> SampleEstimate | None:
+def rounded_estimate(estimate: Estimate | None) -> SampleEstimate | None:
     """Return an estimate with 4 decimals; None if undefined."""
     return SampleEstimate(**estimate.bounds(4), answered=estimate.answered) if estimate else None
 
@@ -279,7 +279,7 @@ def _kappa(
     steps = kind_of(scale).steps if scale else None
     scheme: Scheme = "quadratic" if steps else "nominal"
     estimate = sample_estimates.kappa(strata, first, second, sizes, categories, scheme=scheme, steps=steps)
-    return shown(estimate)
+    return rounded_estimate(estimate)
 
 
 def _value(kappa: SampleEstimate | None) -> float:

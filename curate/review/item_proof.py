@@ -10,7 +10,7 @@ from pathlib import Path
 from curate.core.config import Json
 from curate.core.figures import Record, figure
 from curate.review import agreement
-from curate.review.agreement import PairKappas, SampleAlpha, SampleEstimate, checked, part, shown
+from curate.review.agreement import PairKappas, SampleAlpha, SampleEstimate, checked, rounded_estimate, stratum_counts
 from curate.review.desk import ADJUDICATED, Desk
 from curate.review.items import PRECISION, item_desks, state
 from curate.review.proof import SampleReader, between_people, disagreements, people, with_panel
@@ -26,35 +26,35 @@ class ItemStratum(Record):
     stratum: str = figure("name of the stratum")
     size: int = figure("its items")
     read: int = figure("items that were read")
-    share: SampleEstimate | None = figure("share of its labels that people confirm")
+    share: SampleEstimate | None = figure("share of its labels that assessors confirm")
 
 
 class ItemKappas(Record):
     """Kappas of people with the published labels, and with each other."""
 
-    published: SampleEstimate | None = figure("of people and published labels")
-    people: Mapping[str, PairKappas] = figure("two people -> their kappa")
+    published: SampleEstimate | None = figure("kappa of assessors and published labels")
+    people: Mapping[str, PairKappas] = figure("two assessors -> their kappas")
 
 
 class ItemProof(Record, schema_name="of_items"):
     """What a sample of items that people read says of their published labels."""
 
     sample: str = figure("name of the sample")
-    of: str = figure("kind of benchmark")
+    of: str = figure("task type of the benchmark")
     rows: int = figure("rows that were drawn")
     read: int = figure("rows that were read")
-    twice: int = figure("rows that two people read")
+    twice: int = figure("rows that two assessors read")
     items: int = figure("published items that the sample was drawn from")
-    outdated: bool = figure("other items are published than those that people read, so no figure is given")
-    precision: SampleEstimate | None = figure("share of published labels that people confirm")
+    outdated: bool = figure("whether the published items changed since they were read; then no figure is given")
+    precision: SampleEstimate | None = figure("share of published labels that assessors confirm")
     strata: tuple[ItemStratum, ...] = figure("a row per stratum")
-    kappa: ItemKappas = figure("Cohen's kappas of people with labels and each other")
-    alpha: SampleAlpha | None = figure("Krippendorff's, of people who read the same rows")
-    people: Mapping[str, SampleReader] = figure("person -> rows")
+    kappa: ItemKappas = figure("Cohen's kappas of assessors with labels and with each other")
+    alpha: SampleAlpha | None = figure("Krippendorff's alpha of assessors who read the same rows")
+    people: Mapping[str, SampleReader] = figure("assessor -> rows read")
     adjudicated: int = figure("rows with a final answer")
-    disagreements: int = figure("rows without one on which people differ from the labels or from each other")
-    disagreements_with_labels: int = figure("those on which they differ from the labels")
-    disagreements_between_people: int = figure("those on which they differ from each other")
+    disagreements: int = figure("rows without a final answer whose answers differ from the label or from each other")
+    disagreements_with_labels: int = figure("rows of `disagreements` with an answer that differs from the label")
+    disagreements_between_people: int = figure("rows of `disagreements` with answers that differ from each other")
 
 
 def of_kind(run: Path, kind: BenchmarkKind, items: ReviewItems) -> list[ItemProof]:
@@ -69,9 +69,9 @@ def prove(review: Desk, items: ReviewItems) -> ItemProof:
     outdated = state(items) != review.sample.design.facts["items"]
     read = [row for row in rows if row.settled]
     used = [] if outdated else read
-    counts_of = {name: part(name, size, used, "confirmed") for name, size in sizes.items()}
+    counts_of = {name: stratum_counts(name, size, used, "confirmed") for name, size in sizes.items()}
     strata = tuple(
-        ItemStratum(name, counts.size, counts.answered, shown(sample_estimates.share([counts])))
+        ItemStratum(name, counts.size, counts.answered, rounded_estimate(sample_estimates.share([counts])))
         for name, counts in counts_of.items()
     )
     open_rows = disagreements(review)
@@ -83,7 +83,7 @@ def prove(review: Desk, items: ReviewItems) -> ItemProof:
         twice=sum(row.read_twice for row in rows),
         items=sum(sizes.values()),
         outdated=outdated,
-        precision=shown(sample_estimates.share(list(counts_of.values()))),
+        precision=rounded_estimate(sample_estimates.share(list(counts_of.values()))),
         strata=strata,
         kappa=ItemKappas(
             agreement.of_grades([(row.stratum, row.verdict, row.settled) for row in used], sizes, review.sample.scale),

@@ -23,10 +23,10 @@ class FileResult(Record, schema_name="returned"):
     """What was taken from each file."""
 
     file: Path = figure("the filled-in file")
-    assessor: str = figure("who filled it in")
+    assessor: str = figure("assessor who filled it in")
     answers: int = figure("rows with an answer or a note that have no problem")
-    new: int = figure("those that say something that was not said before")
-    problems: Sequence[SheetProblem] = figure("of the rows that were not imported")
+    new: int = figure("answers that differ from the stored ones")
+    problems: Sequence[SheetProblem] = figure("problems of the rows that were not imported")
 
 
 def hand_out(review: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Path]:

@@ -106,16 +106,16 @@ class Planned(Record, schema_name="stratum"):
     stratum: str = figure("name of the stratum")
     size: int = figure("pairs of the stratum")
     drawn: int = figure("pairs that are drawn")
-    probability: float | None = figure("of a pair to be drawn; null for an empty stratum")
+    probability: float | None = figure("sampling probability of a pair; null for an empty stratum")
     guess: float = figure("anticipated share of disagreement")  # if the panel is undecided, of relevant pairs
-    answers: int = figure("earlier answers that the guess rests on", default=0)
+    answers: int = figure("earlier answers on which the guess is based", default=0)
 
 
 class SamplePlan(Record, schema_name="design"):
     """A design with the half widths of the intervals to expect if the guesses are right."""
 
     strata: tuple[Planned, ...] = figure("a row per stratum")
-    level: float = figure("of the intervals")
+    level: float = figure("confidence level of the intervals")
     aims: Mapping[str, float | None] = figure("figure that the sample is drawn for -> margin that was asked for")
     figures: Mapping[str, float | None] = figure("figure -> half width of its interval")
     verdicts: Mapping[str, float | None] = figure("verdict, or score of models -> half width of its interval")

@@ -13,7 +13,15 @@ from curate.core.records import VERDICTS
 from curate.core.scale import Scale
 from curate.panel.sampling_design import DECIDED
 from curate.review import agreement
-from curate.review.agreement import CheckedRow, SampleAlpha, SampleEstimate, SampleKappas, checked, part, shown
+from curate.review.agreement import (
+    CheckedRow,
+    SampleAlpha,
+    SampleEstimate,
+    SampleKappas,
+    checked,
+    rounded_estimate,
+    stratum_counts,
+)
 from curate.review.desk import ADJUDICATED, Desk
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import Estimate, StratumCounts
@@ -26,7 +34,7 @@ class SampleStratum(Record, schema_name="stratum"):
     size: int = figure("its pairs")
     read: int = figure("rows that were read")
     measure: str = figure("confirmed, or relevant where the panel did not decide")
-    share: SampleEstimate | None = figure("share of its pairs with this property")
+    share: SampleEstimate | None = figure("share of its pairs that are confirmed or relevant, by `measure`")
 
 
 class SampleScale(Record, schema_name="scale"):
@@ -36,8 +44,8 @@ class SampleScale(Record, schema_name="scale"):
     labels: tuple[str, ...] = figure("grades, best first")
     gains: tuple[float, ...] = figure("gains of the grades", default=())
     relevant_from: str | None = figure("lowest relevant grade", default=None)
-    none: str | None = figure("answer of a nominal scale for no label", default=None, optional=True)
-    several: str | None = figure("separator of several labels of a nominal scale", default=None, optional=True)
+    none: str | None = figure("answer of a nominal scale for no label", optional=True, default=None)
+    several: str | None = figure("separator of several labels of a nominal scale", optional=True, default=None)
 
     def left_out(self) -> set[str]:
         """Return the figures of the other kind of scale: a nominal one has no gains."""
@@ -49,7 +57,7 @@ class SampleReader(Record, schema_name="person"):
 
     rows: int = figure("rows to read")
     read: int = figure("rows that were read")
-    controls: SampleEstimate | None = figure("share of planted rows answered as expected")
+    controls: SampleEstimate | None = figure("share of control rows answered as expected")
 
 
 class SampleProof(Record, schema_name="report"):
@@ -58,28 +66,30 @@ class SampleProof(Record, schema_name="report"):
     sample: str = figure("name of the sample")
     rows: int = figure("rows that were drawn")
     read: int = figure("rows that were read")
-    twice: int = figure("rows that two people read")
+    twice: int = figure("rows that two assessors read")
     pairs: int = figure("judged pairs that the sample was drawn from")
-    agreement: SampleEstimate | None = figure("share of the decided pairs that people confirm")
-    confirmed: Mapping[str, SampleEstimate | None] = figure("verdict of the panel -> share that people confirm")
+    agreement: SampleEstimate | None = figure("share of the decided pairs that assessors confirm")
+    confirmed: Mapping[str, SampleEstimate | None] = figure("verdict of the panel -> share that assessors confirm")
     relevant: Mapping[str, SampleEstimate | None] = figure(
-        "verdict without a decision -> share that people find relevant"
+        "verdict without a decision -> share that assessors find relevant"
     )
-    recall: SampleEstimate | None = figure("share of all relevant pairs of the pool that the panel calls so")
-    negative_recall: SampleEstimate | None = figure("share of the pairs that are not relevant which the panel calls so")
-    held: SampleEstimate | None = figure("share of all relevant pairs that is contested")
-    plain: SampleEstimate | None = figure("share of equal answers among the rows read, unweighted")
+    recall: SampleEstimate | None = figure("share of all relevant pairs of the pool with the verdict relevant")
+    negative_recall: SampleEstimate | None = figure(
+        "share of all pairs that are not relevant with the verdict not relevant"
+    )
+    held: SampleEstimate | None = figure("share of all relevant pairs with the verdict contested")
+    plain: SampleEstimate | None = figure("unweighted share of the read rows that agree with the panel")
     strata: tuple[SampleStratum, ...] = figure("a row per stratum")
     scale: SampleScale = figure("scale of the grades")
-    kappa: SampleKappas = figure("Cohen's kappas of people with panel, judges and each other")
-    alpha: SampleAlpha | None = figure("Krippendorff's, of people who read the same rows")
-    people: Mapping[str, SampleReader] = figure("person -> rows")
+    kappa: SampleKappas = figure("Cohen's kappas of assessors with panel, judges and each other")
+    alpha: SampleAlpha | None = figure("Krippendorff's alpha of assessors who read the same rows")
+    people: Mapping[str, SampleReader] = figure("assessor -> rows to read and read")
     adjudicated: int = figure("rows with a final answer")
-    disagreements: int = figure("rows without one on which people differ from the panel or from each other")
-    disagreements_with_panel: int = figure("those on which they differ from the panel")
-    disagreements_between_people: int = figure("those on which they differ from each other")
+    disagreements: int = figure("rows without a final answer whose answers differ from the panel or from each other")
+    disagreements_with_panel: int = figure("rows of `disagreements` with an answer that differs from the panel")
+    disagreements_between_people: int = figure("rows of `disagreements` with answers that differ from each other")
     published: Mapping[str, Any] | None = figure(
-        "the same figures of the published labels; null where these are the panel's", default=None
+        "the same estimates for the published labels; null if these are the panel's", default=None
     )
 
 
@@ -96,10 +106,10 @@ def prove(review: Desk) -> SampleProof:
 
     def parts(verdicts: Sequence[str], hit: str) -> list[StratumCounts]:
         names = [name for name in sizes if verdict_of.get(name) in verdicts]
-        return [part(name, sizes[name], read, hit) for name in names]
+        return [stratum_counts(name, sizes[name], read, hit) for name in names]
 
     def defined(estimate: Estimate | None) -> SampleEstimate | None:
-        return shown(estimate) if scale.relevant else None
+        return rounded_estimate(estimate) if scale.relevant else None
 
     others = [name for name in VERDICTS if name not in DECIDED]
     detected, missed = parts(["relevant"], "relevant"), parts([*others, "not relevant"], "relevant")
@@ -163,8 +173,8 @@ def _strata(
 ) -> Iterator[SampleStratum]:
     for name, size in sizes.items():
         hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"
-        counts = part(name, size, read, hit)
-        share = shown(sample_estimates.share([counts])) if scale.relevant else None
+        counts = stratum_counts(name, size, read, hit)
+        share = rounded_estimate(sample_estimates.share([counts])) if scale.relevant else None
         yield SampleStratum(name, counts.size, counts.answered, hit, share)
 
 
@@ -185,6 +195,6 @@ def people(review: Desk) -> dict[str, SampleReader]:
     for person in review.assessors:
         grades = {row_id: stored.answer for row_id, stored in review.said(person).items() if stored.answer}
         right = [side(grades[row_id]) == side(planted[row_id]) for row_id in grades if row_id in planted]
-        controls = shown(sample_estimates.wilson(sum(right), len(right)))
+        controls = rounded_estimate(sample_estimates.wilson(sum(right), len(right)))
         figures[person] = SampleReader(len(review.rows(person)), len(grades), controls)
     return figures

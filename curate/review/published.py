@@ -18,7 +18,7 @@ from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import EXPERTS, PAIR
-from curate.review.agreement import CheckedRow, checked, part, shown
+from curate.review.agreement import CheckedRow, checked, rounded_estimate, stratum_counts
 from curate.review.desk import relevance_desks
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import Estimate, StratumCounts
@@ -84,7 +84,7 @@ def _figures(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -
     rows = [row for row, _ in read]
 
     def parts(verdicts: Sequence[str], hit: str) -> list[StratumCounts]:
-        return [part(name, size, rows, hit) for name, size in sizes.items() if _verdict(name) in verdicts]
+        return [stratum_counts(name, size, rows, hit) for name, size in sizes.items() if _verdict(name) in verdicts]
 
     def share(verdicts: Sequence[str], hit: str) -> Json:
         right = [row.relevant == (hit == "relevant" or label == "relevant") for row, label in read if label in verdicts]
@@ -105,7 +105,7 @@ def _figures(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -
 
 
 def _json(estimate: Estimate | None) -> Json:
-    rounded = shown(estimate)
+    rounded = rounded_estimate(estimate)
     return rounded.to_json() if rounded else None
 
 

@@ -34,7 +34,7 @@ REPLIES = 500
 class LedgerFault(Record, schema_name="row"):
     """A row per kind of mistake in the ledger; an error if there is any."""
 
-    what: str = figure("what is wrong")
+    what: str = figure("type of the mistake")
     rows: int = figure("rows with this mistake")
     example: str = figure("key of one of them")
 

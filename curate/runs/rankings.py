@@ -46,7 +46,7 @@ class Change(Record):
 
     system: str = figure("name of the system")
     ndcg: Figure = figure("mean nDCG@10 with all labels")
-    without: Figure = figure("the same without the relevant documents that this retriever alone found")
+    without: Figure = figure("mean nDCG@10 without the relevant documents that this retriever alone found")
     change: Figure = figure("`without` minus `ndcg`")
 
 
@@ -55,10 +55,10 @@ class LeftOut(Record):
 
     retriever: str = figure("name of the retriever")
     found: int = figure("relevant documents that it ranks within the depth")
-    alone: int = figure("relevant pairs that no other found")
-    share: Figure = figure("of all relevant pairs that no other found")
+    alone: int = figure("relevant pairs that no other retriever found")
+    share: Figure = figure("share of all relevant pairs that no other retriever found")
     lost: int = figure("queries that lose their last relevant document")
-    tau: Figure = figure("of the order of the systems with and without it")
+    tau: Figure = figure("Kendall's tau-b of the orders of the systems with and without these documents")
     changes: tuple[Change, ...] = figure("a row per system")
 
 

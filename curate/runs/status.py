@@ -25,18 +25,18 @@ class StageStatus(Record, schema_name="row"):
     """A row per stage of the run, in the order of the pipeline."""
 
     stage: str = figure("name of the stage")
-    state: State = figure("whether it has to run")
+    state: State = figure("state of the stage: done, or why it has to run")
     rows_in: int | None = figure("rows that it read")
     rows_out: int | None = figure("rows that it wrote")
-    dropped: int | None = figure("rows that it left out")
+    dropped: int | None = figure("dropped rows")
     seconds: float | None = figure("wall-clock time", digits=1)
-    cost: float | None = figure("of what is done; null where unknown or paid in several currencies")
-    currency: str | None = figure("of the cost")
+    cost: float | None = figure("cost so far; null if unknown or paid in several currencies")
+    currency: str | None = figure("currency of the cost")
     judged: float | None = figure(
-        "share of the ratings that are there, of a judge stage that is not done", digits=0, percent=True
+        "share of the ratings that is complete, for an unfinished judge stage", digits=0, percent=True
     )
-    paid: Mapping[str, float] | None = figure("currency -> what was paid so far")
-    notes: tuple[str, ...] = figure("what the stage said when it was done")
+    paid: Mapping[str, float] | None = figure("currency -> cost so far")
+    notes: tuple[str, ...] = figure("notices of the finished stage")
 
 
 def status_rows(run: Run) -> list[StageStatus]:

@@ -93,8 +93,8 @@ class AcceptanceOdds(Record, schema_name="odds"):
     """Probabilities of a review's outcomes, by simulation."""
 
     found: float = figure("share of reviews that find a threshold")
-    broken: float = figure("share of all reviews that announce one that does not hold")
-    broken_announced: float | None = figure("the same of those that announce one")
+    broken: float = figure("share of all reviews that announce a threshold that does not hold")
+    broken_announced: float | None = figure("share of the announced thresholds that do not hold")
 
     @property
     def enough(self) -> bool:

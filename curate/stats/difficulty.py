@@ -19,12 +19,12 @@ class Measured(Record, schema_name="query"):
     """Difficulty indicators of one query."""
 
     query_id: str = figure("id of the query")
-    length: int = figure("characters")
-    tokens: int = figure("different words")
+    length: int = figure("number of characters")
+    tokens: int = figure("number of distinct words")
     positives: int = figure("its positives")
     overlap: float | None = figure("largest share of its words in one positive; null for a query without words")
     overlap_mean: float | None = figure("mean of this share over its positives")
-    rank: int | None = figure("of the best positive")
+    rank: int | None = figure("rank of the best positive")
 
 
 class QueryGroup(Record, schema_name="group"):
@@ -32,11 +32,13 @@ class QueryGroup(Record, schema_name="group"):
 
     name: str = figure("band of ranks, or label")
     queries: int = figure("queries of the group")
-    share: float = figure("of all measured queries", digits=0, percent=True)
-    overlap: Figure = figure("words of the query in its closest positive")
-    overlap_mean: Figure = figure("the same in all its positives")
-    length: Figure = figure("characters", digits=1)
-    median_rank: float | None = figure("of the best positive; null if it is in no ranking of most queries")
+    share: float = figure("share of all measured queries", digits=0, percent=True)
+    overlap: Figure = figure("mean share of the query's words in its closest positive")
+    overlap_mean: Figure = figure("mean share of the query's words in all its positives")
+    length: Figure = figure("mean number of characters", digits=1)
+    median_rank: float | None = figure(
+        "median rank of the best positive; null if most queries have none in the ranking"
+    )
     found: int = figure("queries with a positive in the ranking")
 
 

@@ -14,23 +14,23 @@ NICE = (1, 2, 5)
 class Bin(Record):
     """Bin of a histogram."""
 
-    low: float = figure("least number of the bin")
-    high: float | None = figure("greatest number of it; null for an open last bin")
-    count: int = figure("numbers in it")
+    low: float = figure("smallest number of the bin")
+    high: float | None = figure("largest number of the bin; null for an open last bin")
+    count: int = figure("numbers in the bin")
 
 
 class Spread(Record):
     """Summary of whole numbers; a figure is None if there are no numbers."""
 
-    measured: int = figure("how many numbers")
-    low: float | None = figure("least")
+    measured: int = figure("how many numbers there are")
+    low: float | None = figure("minimum")
     median: float | None = figure("median")
     mean: float | None = figure("mean")
     p95: float | None = figure(
         "95th percentile by nearest rank: the smallest number such that at least 95 % of the numbers do not exceed it"
     )
-    high: float | None = figure("greatest")
-    bins: tuple[Bin, ...] = figure("histogram")
+    high: float | None = figure("maximum")
+    bins: tuple[Bin, ...] = figure("bins of the histogram")
 
 
 def spread(numbers: Sequence[int], most: int = 14) -> Spread:

@@ -19,8 +19,8 @@ _NOTHING = 1e-12
 class Ratio(Figure, schema_name="slope"):
     """A ratio with its 95 % interval (none for fewer than two clusters)."""
 
-    pairs: int = figure("pairs that were compared", default=0)
-    clusters: int = figure("queries that the interval resamples", default=0)
+    pairs: int = figure("compared pairs", default=0)
+    clusters: int = figure("queries, which the interval resamples", default=0)
 
     def beyond(self, bound: float) -> bool:
         """Return whether the interval is entirely above `bound`, or entirely below -`bound`."""

@@ -59,11 +59,11 @@ class StratumCounts:
 class Bounded(Record):
     """A figure with its interval, and the number of answers on which it is based."""
 
-    value: float = figure("the share, or another figure", nullable=True)
+    value: float = figure("the estimate; null if not finite", nullable=True)
     low: float = figure("lower bound of the interval", nullable=True)
     high: float = figure("upper bound", nullable=True)
-    level: float = figure("of the interval, such as 0.95")
-    answered: int = figure("how many it rests on")
+    level: float = figure("confidence level of the interval, such as 0.95")
+    answered: int = figure("answers on which the estimate is based")
 
     def bounds(self, digits: int) -> dict[str, float]:
         """Return value, low and high by name, rounded."""
@@ -76,7 +76,7 @@ class Estimate(Bounded, schema_name="proportion"):
     The effective sample size is that of a simple random sample with the same precision; infinite if the variance is 0.
     """
 
-    effective: float = figure("the same, as independent ones")
+    effective: float = figure("effective sample size; null if infinite")
 
 
 def wilson(hits: float, drawn: int, level: float = LEVEL) -> Estimate | None:
@@ -110,35 +110,37 @@ def share_after(known: StratumCounts, parts: Sequence[StratumCounts], level: flo
 
 
 def recall(
-    found: Sequence[StratumCounts],
+    retrieved: Sequence[StratumCounts],
     missed: Sequence[StratumCounts],
     level: float = LEVEL,
     known: tuple[float, float] | None = None,
 ) -> Estimate | None:
-    """Return the recall of the strata `found`: their share of all hits, A / (A + B), with sums A and B of N p.
+    """Return the recall of the strata `retrieved`: their share of all hits, A / (A + B), with sums A and B of N p.
 
-    A is over `found` and B over `missed`. The two sums are of different strata and thus independent, and the linearised
-    variance of the ratio is ((1 - R)^2 V(A) + R^2 V(B)) / (A + B)^2 (Cochran 1977, 6.4). The interval is Korn &
-    Graubard's, with smoothing scaled by the weight of a row. `known` is the number of answered hits in `found` and in
-    `missed`; with it A and B are these numbers plus sums of (N - n) p (see `share_after`). None if a stratum has pairs
-    but no answer, or if no stratum has a hit.
+    A is over `retrieved` and B over `missed`. The two sums are of different strata and thus independent, and the
+    linearised variance of the ratio is ((1 - R)^2 V(A) + R^2 V(B)) / (A + B)^2 (Cochran 1977, 6.4). The interval is
+    Korn & Graubard's, with smoothing scaled by the weight of a row. `known` is the number of answered hits in
+    `retrieved` and in `missed`; with it A and B are these numbers plus sums of (N - n) p (see `share_after`). None if a
+    stratum has pairs but no answer, or if no stratum has a hit.
     """
-    heaviest = max((stratum.size / stratum.answered for stratum in (*found, *missed) if stratum.answered), default=1.0)
-    found_total, missed_total = (
-        _total(strata, heaviest, unanswered_only=known is not None) for strata in (found, missed)
+    heaviest = max(
+        (stratum.size / stratum.answered for stratum in (*retrieved, *missed) if stratum.answered), default=1.0
     )
-    if found_total is None or missed_total is None:
+    retrieved_total, missed_total = (
+        _total(strata, heaviest, unanswered_only=known is not None) for strata in (retrieved, missed)
+    )
+    if retrieved_total is None or missed_total is None:
         return None
     if known is not None:
-        found_total, missed_total = found_total.plus(known[0]), missed_total.plus(known[1])
-    if not found_total.hits + missed_total.hits:
+        retrieved_total, missed_total = retrieved_total.plus(known[0]), missed_total.plus(known[1])
+    if not retrieved_total.hits + missed_total.hits:
         return None
-    raw_recall = found_total.hits / (found_total.hits + missed_total.hits)
-    smooth = found_total.smooth / (found_total.smooth + missed_total.smooth)
-    spread = (1 - smooth) ** 2 * found_total.variance + smooth**2 * missed_total.variance
-    effective = _effective(smooth, spread / (found_total.smooth + missed_total.smooth) ** 2)
-    estimate = _clopper_pearson(raw_recall, effective, found_total.answered + missed_total.answered, level)
-    return estimate if known is None else _widened(estimate, 1 / (found_total.hits + missed_total.hits), 0.0, 1.0)
+    raw_recall = retrieved_total.hits / (retrieved_total.hits + missed_total.hits)
+    smooth = retrieved_total.smooth / (retrieved_total.smooth + missed_total.smooth)
+    spread = (1 - smooth) ** 2 * retrieved_total.variance + smooth**2 * missed_total.variance
+    effective = _effective(smooth, spread / (retrieved_total.smooth + missed_total.smooth) ** 2)
+    estimate = _clopper_pearson(raw_recall, effective, retrieved_total.answered + missed_total.answered, level)
+    return estimate if known is None else _widened(estimate, 1 / (retrieved_total.hits + missed_total.hits), 0.0, 1.0)
 
 
 def kappa(

@@ -302,11 +302,11 @@ def against(pairs: Sequence[ModelPair], model: str) -> list[ModelPair]:
 class DetectableDifference(Record, schema_name="detectable"):
     """Minimum detectable difference (80 % power, two-sided 5 %): lowest, median and highest over pairs of models."""
 
-    low: float = figure("of the most alike pair of models", digits=2, percent=True)
-    median: float = figure("of the median pair", digits=2, percent=True)
-    high: float = figure("of the least alike pair", digits=2, percent=True)
+    low: float = figure("minimum over pairs of models", digits=2, percent=True)
+    median: float = figure("median over pairs of models", digits=2, percent=True)
+    high: float = figure("maximum over pairs of models", digits=2, percent=True)
     spread: float | None = figure(
-        "standard deviation of the difference per query, of the median pair", digits=2, optional=True
+        "standard deviation of the difference per query, for the median pair", digits=2, optional=True
     )
 
 

@@ -29,29 +29,29 @@ class Failure(Record, schema_name="error"):
     """Why a command failed."""
 
     code: str = figure("kind of the error")
-    message: str = figure("the sentence that people read, or several lines of them")
-    exit: int = figure("the exit code")
+    message: str = figure("message, which may have several lines")
+    exit: int = figure("exit code")
 
 
 class Envelope(Record, schema_name="answer"):
     """What every answer comes in; `data` has the schema of its command."""
 
     ok: bool = figure("whether the exit code is 0")
-    command: str | None = figure("such as status or check pool; null if none was recognised")
-    version: str = figure("of curate")
-    data: Any = figure("what the command found; null if an error came before it")
-    warnings: tuple[str, ...] = figure("why the data should not be trusted blindly, and what was assumed")
-    error: Failure | None = figure("null exactly if ok")
+    command: str | None = figure("words of the command, such as check pool; null if none was recognised")
+    version: str = figure("version of curate")
+    data: Any = figure("result of the command; null after an error")
+    warnings: tuple[str, ...] = figure("caveats and assumptions, one sentence each")
+    error: Failure | None = figure("error; null if `ok`")
 
 
 class Versions(Record):
     """The versions of the program and of what its answers depend on (`curate --version --json`)."""
 
-    curate: str = figure("of the program")
-    python: str = figure("of the interpreter")
+    curate: str = figure("version of curate")
+    python: str = figure("version of the interpreter")
     platform: str = figure("operating system and processor")
     packages: Mapping[str, str | None] = figure(
-        "package that the program or one of its extras needs -> version; null if it is not installed"
+        "package that curate or one of its extras needs -> version; null if it is not installed"
     )
 
 

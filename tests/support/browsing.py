@@ -33,6 +33,12 @@ class Page:
         """Return what the browser has noted of a kind (browser: its console, performance) since this was asked last."""
         return [entry["message"] for entry in self.browser.get_log(kind)]  # type: ignore[no-untyped-call]
 
+    def text_of(self, selector: str) -> str:
+        """Return the text of the first element of a selector once it is there; needs no script."""
+        waiting = WebDriverWait(self.browser, PATIENCE_S, poll_frequency=0.02)
+        waiting.until(lambda browser: browser.find_elements("css selector", selector), selector)
+        return str(self.browser.find_element("css selector", selector).text)
+
     def wait(self, script: str) -> None:
         """Wait until a script's expression is true."""
         WebDriverWait(self.browser, PATIENCE_S, poll_frequency=0.02).until(lambda _: self.see(script), script)

@@ -9,7 +9,6 @@ from typing import Any, cast
 import polars as pl
 
 from curate.commands.agree import policies
-from curate.commands.agree import policies as system_orders
 from curate.commands.agree.policies import PolicyLabels, RemovedPairs, SystemOrders
 from curate.commands.agree.ratings_file import checked_rows
 from curate.core.errors import DataError
@@ -38,22 +37,22 @@ GRADED = "graded, lower median"
 class TruthLabels(Record, schema_name="truth"):
     """People's grades."""
 
-    source: str = figure("file, or sample of the run")
-    pairs: int = figure("pairs with people's grades")
-    judged: int = figure("pairs of these that the panel judged")
+    source: str = figure("file of grades, or sample of the run")
+    pairs: int = figure("pairs with assessors' grades")
+    judged: int = figure("pairs with assessors' grades that the panel judged")
 
 
 class RunAgreement(Record, schema_name="of_run"):
     """Agreement of the judges of a run, and comparison of consensus rules."""
 
-    panel: tuple[str, ...] = figure("judges")
-    only_heuristics: bool = figure("whether no language model judged")
+    panel: tuple[str, ...] = figure("judges of the panel")
+    only_heuristics: bool = figure("whether every judge is a heuristic")
     agreement: PanelAgreement = figure("agreement of the judges")
-    sampled: int | None = figure("after a cascade, pairs that everybody was to rate")
-    dependence: Dependence = figure("what the judges have in common")
-    truth: TruthLabels | None = figure("people's grades")
+    sampled: int | None = figure("after a cascade, pairs of the sample that all judges grade; null without a cascade")
+    dependence: Dependence = figure("dependence of the judges")
+    truth: TruthLabels | None = figure("assessors' grades; null without any")
     policies: tuple[PolicyLabels, ...] = figure("labels of each consensus rule")
-    removed: tuple[RemovedPairs, ...] = figure("what unanimity removes")
+    removed: tuple[RemovedPairs, ...] = figure("pairs that unanimity removes, by group")
     systems: SystemOrders = figure("rankings of the systems under the labels of each rule")
 
 
@@ -107,9 +106,9 @@ def compare(
         else TruthLabels(source, len(people), len(people.join(judged, on=PAIR, how="semi"))),
         policies=tuple(rows),
         removed=tuple(policies.removed(decided, pool, queries, scale)),
-        systems=system_orders.compare_orders(
+        systems=policies.compare_orders(
             {
-                **{name: system_orders.relevant_pairs(table) for name, table in {**decided, **final}.items()},
+                **{name: policies.relevant_pairs(table) for name, table in {**decided, **final}.items()},
                 GRADED: gains(decided["unanimous"], scale, Gain()),
             },
             pl.concat([read_table(run / "pool", "rankings"), *([] if others is None else [others])]),

@@ -16,6 +16,11 @@ from curate.view.run_figures import between, ranged, stated
 from curate.view.text import as_table, too_few
 from curate.view.words import strings
 
+UNDEFINED = "not defined"
+MANY = 190
+"""Maximum number of pairs of raters printed, that of 20 raters. With more, only near-identical raters are printed, and
+`--json` has all."""
+
 
 class MeasuredLevels(NamedTuple):
     """Agreement figures at several levels: on all ratings, or on binary labels."""
@@ -46,12 +51,6 @@ def of_comparison(figures: RunAgreement, scale: Scale) -> MeasuredLevels:
     return MeasuredLevels(
         {name: level for name, level in levels.items() if level}, {"grades": scale.labels, "cut": cut}
     )
-
-
-UNDEFINED = "not defined"
-MANY = 190
-"""Maximum number of pairs of raters printed, that of 20 raters. With more, only near-identical raters are printed, and
-`--json` has all."""
 
 
 def of_file(file: Path, positive: Sequence[str], figures: FileAgreement) -> Iterator[str]:

@@ -47,17 +47,23 @@ class PolicyLabels(Record, schema_name="policy"):
 
     policy: str = figure("name of the rule, or of another source of labels")
     pairs: int = figure("judged pairs")
-    kept: int = figure("pairs that are relevant or not relevant")
-    relevant: int = figure("pairs with this verdict")
-    not_relevant: int = figure("pairs with this verdict", key="not relevant")
-    contested: int = figure("pairs with this verdict")
-    incomplete: int = figure("pairs with this verdict")
-    not_positive: int = figure("pairs with this verdict, of a cascade", key="not positive")
+    kept: int = figure("pairs whose verdict is relevant or not relevant")
+    relevant: int = figure("pairs with the verdict relevant")
+    not_relevant: int = figure("pairs with the verdict not relevant", key="not relevant")
+    contested: int = figure("pairs with the verdict contested")
+    incomplete: int = figure("pairs with the verdict incomplete")
+    not_positive: int = figure("pairs that a cascade stopped because they cannot become relevant", key="not positive")
     queries_with_a_positive: int = figure("queries with a relevant document")
-    positives_per_query: float | None = figure("mean over all judged queries")
-    precision: float | None = figure("against people's grades", optional="nullable")
-    recall: float | None = figure("likewise, of the judged pairs", optional="nullable")
-    intervals: Mapping[str, tuple[float, ...] | None] = figure("95 % intervals of the last three; queries resampled")
+    positives_per_query: float | None = figure("mean number of relevant documents, over all judged queries")
+    precision: float | None = figure(
+        "share of the positives with an assessor's grade that assessors find relevant", optional=True, nullable=True
+    )
+    recall: float | None = figure(
+        "share of the judged pairs that assessors find relevant which are positives", optional=True, nullable=True
+    )
+    intervals: Mapping[str, tuple[float, ...] | None] = figure(
+        "95 % intervals of positives_per_query, precision and recall; queries resampled"
+    )
 
     def left_out(self) -> set[str]:
         """Return precision and recall without people's grades."""
@@ -67,20 +73,20 @@ class PolicyLabels(Record, schema_name="policy"):
 class RemovedPairs(Record, schema_name="removed"):
     """Pairs of one group that unanimity removes."""
 
-    by: str = figure("what groups the pairs")
+    by: str = figure("property that groups the pairs")
     group: str = figure("name of the group")
     pairs: int = figure("pairs of the group")
-    contested: int = figure("pairs without unanimity")
-    share: float | None = figure("contested pairs of all")
+    contested: int = figure("contested pairs of the group")
+    share: float | None = figure("share of the group that is contested")
     lost: int = figure("contested pairs that a majority finds relevant")
-    lost_share: float | None = figure("lost pairs of those that a majority finds relevant")
+    lost_share: float | None = figure("share of the pairs that a majority finds relevant which is lost")
 
 
 class OrderCorrelation(Record, schema_name="order"):
     """Correlation of a ranking of systems with that by unanimous labels."""
 
     tau_b: Figure = figure("Kendall's tau-b; queries resampled")
-    tau_ap: float | None = figure("tau_AP, which weights upper ranks more")
+    tau_ap: float | None = figure("tau_AP, which gives upper ranks more weight")
     rank_biased_overlap: float | None = figure("rank-biased overlap")
 
 
@@ -89,7 +95,7 @@ class SystemOrders(Record, schema_name="systems"):
 
     ndcg_at_10: Mapping[str, Mapping[str, float | None]] = figure("policy -> system -> nDCG@10")
     against_unanimous: Mapping[str, OrderCorrelation] = figure(
-        "policy -> how like the order of the systems is to that by unanimous labels"
+        "policy -> correlation of its ranking of the systems with that by unanimous labels"
     )
 
 

@@ -129,15 +129,17 @@ class FileAgreement(Record, schema_name="of_file"):
     """Agreement of the raters of a file, or of the judges of a run, whose consensus policies are compared as well."""
 
     form: Literal["long", "wide", "counts"] = figure("a row per rating, a column per rater, or a column per category")
-    item: tuple[str, ...] = figure("columns that identify an item; empty where each row is one")
+    item: tuple[str, ...] = figure("columns that identify an item; empty if each row is an item")
     raters: tuple[str, ...] = figure("names of the raters; empty for counts")
-    truth: str | None = figure("column or rater that the others are held against")
+    truth: str | None = figure("column or rater with the reference ratings")
     scale: Level = figure("level of measurement")
     labels: tuple[str, ...] = figure("ratings in the order of the scale")
-    notes: tuple[str, ...] = figure("what was assumed of the file")
-    ratings: AgreementFigures = figure("on all ratings")
-    cut: AgreementFigures | None = figure("the same on the cut that --positive makes")
-    dependence: Dependence | None = figure("what the raters have in common; null for counts")
+    notes: tuple[str, ...] = figure("assumptions about the file, one sentence each")
+    ratings: AgreementFigures = figure("agreement on all ratings")
+    cut: AgreementFigures | None = figure(
+        "agreement on binary labels, positive against others; null without --positive"
+    )
+    dependence: Dependence | None = figure("dependence of the raters; null for counts")
 
 
 def measure(path: Path, layout: Layout, seed: int, progress: Progress = quiet) -> FileAgreement:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import polars as pl
 
-from curate.commands.agree import lines as levels
+from curate.commands.agree import lines
 from curate.commands.agree.compare import RunAgreement, compared
 from curate.commands.agree.lines import MeasuredLevels
 from curate.commands.agree.policies import PolicyLabels
@@ -144,7 +144,7 @@ def _printed(measured: MeasuredValue) -> str:
 def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int | None) -> AgreementResult:
     """Return the agreement of a run's judges, and the comparison of its consensus rules (see `compare.compare`)."""
     figures = compared(work, seed, truth, run_files)
-    measured = levels.of_comparison(figures, read_scale(work.folder / "judge"))
+    measured = lines.of_comparison(figures, read_scale(work.folder / "judge"))
     heuristics = [RecordWords("agree/agree")("heuristics")] if figures.only_heuristics else []
     notes = [
         *heuristics,
@@ -226,7 +226,7 @@ def _measured_frame(ratings: object, layout: Layout, seed: int) -> FileAgreement
 
 def _measured(figures: FileAgreement, positive: Sequence[str], source: str) -> AgreementResult:
     rater_names = ", ".join(figures.raters) or "counts of ratings by category"
-    measured = levels.of_ratings(figures, positive)
+    measured = lines.of_ratings(figures, positive)
     common = (figures.dependence.warnings or ()) if figures.dependence else ()
     return AgreementResult(
         figures,

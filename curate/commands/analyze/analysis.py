@@ -175,9 +175,9 @@ class SampledLabel(Record, schema_name="row"):
 
     query_id: str = figure("id of the query")
     doc_id: str | None = figure("id of the document")
-    status: Literal["labelled", "refused", "unparsed", "failed"] = figure("what came of the question")
+    status: Literal["labelled", "refused", "unparsed", "failed"] = figure("outcome of the question")
     label: str | None = figure("label, if it is labelled")
-    reason: str | None = figure("the model's own words")
+    reason: str | None = figure("reason in the model's own words")
 
 
 class QuestionFigures(Record, schema_name="question"):
@@ -190,7 +190,7 @@ class QuestionFigures(Record, schema_name="question"):
     statuses: Mapping[str, int] = figure("status -> items")
     shares: tuple[LabelShare, ...] = figure("a row per label")
     groups: tuple[QueryGroup, ...] = figure("queries by label; empty for reasons")
-    rows: tuple[SampledLabel, ...] = figure("what was drawn")
+    rows: tuple[SampledLabel, ...] = figure("sampled items, a row each")
 
 
 class AnalysisFigures(Record, schema_name="figures"):
@@ -202,7 +202,7 @@ class AnalysisFigures(Record, schema_name="figures"):
     labels: str = figure("stage whose labels count")
     heuristic: bool = figure("whether heuristics alone judged")
     bm25: UsedBm25 = figure("BM25 whose ranks are counted")
-    all: QueryGroup | None = figure("null if no query has a positive")
+    all: QueryGroup | None = figure("means over all queries with a positive; null without one")
     by_bm25_rank: tuple[QueryGroup, ...] = figure("queries by the best rank of a positive")
     queries: tuple[Measured, ...] = figure("a row per query with a positive")
     questions: Mapping[str, QuestionFigures] = figure("reasons and difficulty; empty without --model")

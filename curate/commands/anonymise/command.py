@@ -14,10 +14,9 @@ from typing import Any, BinaryIO, Literal, TypeVar, get_args
 import typer
 
 from curate.commands.anonymise import delimited, jsonl, raw_lines
-from curate.commands.anonymise.fields import KEY, SPARE, Fields
 from curate.commands.anonymise.parquet import ParquetFile
-from curate.commands.anonymise.raw_lines import HEAD, Piece, Script, opened
-from curate.commands.anonymise.tally import Chunk, Done, Lines, MaskingTally
+from curate.commands.anonymise.raw_lines import HEAD, KEY, SPARE, Fields, Piece, Script, opened
+from curate.commands.anonymise.tally import Chunk, Lines, MaskingSummary, MaskingTally
 from curate.core.config import check, read_yaml
 from curate.core.errors import ConfigError, DataError, RunFailed, Stopped, UserError
 from curate.core.progress import StepLabel, waiting
@@ -53,7 +52,7 @@ _ENDINGS: dict[str, Format] = {
 }
 _CHARACTERS = 1 << 20
 """Length, in bytes, from which no more rows are added to a chunk."""
-Some = TypeVar("Some", bound=Chunk)
+SomeChunk = TypeVar("SomeChunk", bound=Chunk)
 Mask = Callable[..., Iterator[tuple[Any, list[Masked]]]]
 """Chunks, language and length of a file -> the chunks with their masked texts."""
 
@@ -61,12 +60,12 @@ Mask = Callable[..., Iterator[tuple[Any, list[Masked]]]]
 class WithheldError(RunFailed):
     """The file was not written because of possible residual PII."""
 
-    def __init__(self, done: Done, target: str) -> None:
-        self.done = done
+    def __init__(self, summary: MaskingSummary, target: str) -> None:
+        self.summary = summary
         destination = "standard output" if target == PIPE else target
         super().__init__(
-            f"{destination}: was not written, for {done.reasons.total():,} places still look like personal data; mask "
-            "them by --words FILE or patterns in --config FILE, or write it with --allow-residual"
+            f"{destination}: was not written, for {summary.reasons.total():,} places still look like personal data; "
+            "mask them by --words FILE or patterns in --config FILE, or write it with --allow-residual"
         )
 
 
@@ -119,7 +118,7 @@ class AnonymiseCommand(Command):
         try:
             summary = anonymise(self)
         except WithheldError as error:
-            for line in _residual(error.done, context=self.context):
+            for line in _residual(error.summary, context=self.context):
                 typer.echo(line, err=True)
             raise
         except BrokenPipeError:
@@ -171,7 +170,7 @@ class AnonymiseCommand(Command):
         raise ConfigError(f"{path}: its format is not known; name one with --format: {names}")
 
     @property
-    def place(self) -> str:
+    def source_name(self) -> str:
         """Return the name of the source in error messages, before the line number."""
         return "standard input" if self.source == PIPE else self.source
 
@@ -226,7 +225,7 @@ def _refuse_target(command: AnonymiseCommand) -> None:
         raise UserError(f"{path}: is the input too; choose another name, for nothing is masked in its place")
 
 
-def anonymise(command: AnonymiseCommand) -> Done:
+def anonymise(command: AnonymiseCommand) -> MaskingSummary:
     """Mask a file and return the result.
 
     UserError for invalid options or an invalid file; its message names the line but contains no text, and nothing is
@@ -260,38 +259,44 @@ def anonymise(command: AnonymiseCommand) -> Done:
         raise UserError(f"{command.target}: no space left on the disk; free some, or write elsewhere") from error
 
 
-def _text(command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally) -> Done:
-    script, stream, long = opened(source, command.encoding, command.place)
+def _text(
+    command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally
+) -> MaskingSummary:
+    script, stream, long = opened(source, command.encoding, command.source_name)
     target.write(script.bom)
     tally.begin(0 if command.source == PIPE else Path(command.source).stat().st_size - len(script.bom))
-    chunks = _grouped(_pieces(command, script, stream), command, tally.done)
+    chunks = _grouped(_pieces(command, script, stream), command, tally.summary)
     for chunk, masked in mask(chunks, script.language, long=long):
-        target.write(chunk.masked(masked, told=bool(command.keys)))
+        target.write(chunk.masked(masked, with_spans=bool(command.keys)))
         tally.of(chunk, masked)
     return _checked(command, tally)
 
 
-def _parquet(command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally) -> Done:
-    file = ParquetFile(source, command.text_fields, command.place)
+def _parquet(
+    command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally
+) -> MaskingSummary:
+    file = ParquetFile(source, command.text_fields, command.source_name)
     tally.begin(file.rows, "rows")
     long = command.source != PIPE and Path(command.source).stat().st_size > HEAD
     with file.writer(target) as writer:
         for chunk, masked in mask(file.parts(), "zh", long=long):
             writer.write(chunk, masked)
             tally.of(chunk, masked)
-    return tally.done
+    return tally.summary
 
 
 def _masked(
-    command: AnonymiseCommand, masking: Masking, key: bytes, chunks: Iterator[Some], language: str, *, long: bool
-) -> Iterator[tuple[Some, list[Masked]]]:
+    command: AnonymiseCommand, masking: Masking, key: bytes, chunks: Iterator[SomeChunk], language: str, *, long: bool
+) -> Iterator[tuple[SomeChunk, list[Masked]]]:
     """Mask chunks in order, on all cores if the file is long.
 
     `key` determines the pseudonyms. `language` is that of the placeholders in texts without letters. `long` is whether
     the file is long.
     """
     processes = command.processes or (cores() if long else 1)
-    batches: Iterator[tuple[Some, Batch]] = ((chunk, ([text for _, _, text in chunk.texts], {})) for chunk in chunks)
+    batches: Iterator[tuple[SomeChunk, Batch]] = (
+        (chunk, ([text for _, _, text in chunk.texts], {})) for chunk in chunks
+    )
     return mask_batches(masking, language, key, batches, processes)
 
 
@@ -305,13 +310,13 @@ def _pieces(command: AnonymiseCommand, script: Script, stream: BinaryIO) -> Iter
     return delimited.pieces(lines, script, command.text_fields, command.kind)
 
 
-def _grouped(pieces: Iterator[Piece | Problem], command: AnonymiseCommand, summary: Done) -> Iterator[Lines]:
+def _grouped(pieces: Iterator[Piece | Problem], command: AnonymiseCommand, summary: MaskingSummary) -> Iterator[Lines]:
     """Yield rows in groups of limited number and length; DataError for an unreadable row unless it is dropped."""
     group = Lines()
     for piece in pieces:
         if isinstance(piece, Problem):
             if command.on_error == "stop":
-                raise DataError(piece.sentence(command.place))
+                raise DataError(piece.sentence(command.source_name))
             summary.dropped += 1
             continue
         summary.spared += isinstance(piece, jsonl.JsonLine) and piece.key == SPARE and command.spans_key is None
@@ -323,18 +328,19 @@ def _grouped(pieces: Iterator[Piece | Problem], command: AnonymiseCommand, summa
         yield group
 
 
-def _checked(command: AnonymiseCommand, tally: MaskingTally) -> Done:
+def _checked(command: AnonymiseCommand, tally: MaskingTally) -> MaskingSummary:
     """Return the counts; DataError if no row had any of the fields, all of which are optional."""
     if (
         tally.read
-        and not tally.done.texts
+        and not tally.summary.texts
         and command.text_fields.optional >= set(command.text_fields.names)
         and command.kind == "jsonl"
     ):
         raise DataError(
-            f"{command.place}: found no {' or '.join(command.text_fields.names)} in any row; name a field with --field"
+            f"{command.source_name}: found no {' or '.join(command.text_fields.names)} in any row; name a field with "
+            "--field"
         )
-    return tally.done
+    return tally.summary
 
 
 @contextmanager
@@ -377,17 +383,17 @@ def _sidecar(command: AnonymiseCommand) -> Iterator[BinaryIO | None]:
         yield stream
 
 
-def _residual(summary: Done, *, context: bool) -> Iterator[str]:
+def _residual(summary: MaskingSummary, *, context: bool) -> Iterator[str]:
     """Yield a line per passage with possible residual PII; `context` adds excerpts."""
-    for residue in summary.left:
-        name = f", {residue.field}" if residue.field else ""
-        text_around = f"  {residue.excerpt}" if context else ""
-        yield f"{residue.row}{name}, {residue.start}-{residue.end}: {residue.reason}{text_around}"
-    if unlisted := summary.reasons.total() - len(summary.left):
+    for suspect in summary.suspects:
+        name = f", {suspect.field}" if suspect.field else ""
+        text_around = f"  {suspect.excerpt}" if context else ""
+        yield f"{suspect.row}{name}, {suspect.start}-{suspect.end}: {suspect.reason}{text_around}"
+    if unlisted := summary.reasons.total() - len(summary.suspects):
         yield f"and {unlisted:,} places more"
 
 
-def _sentence(summary: Done) -> str:
+def _sentence(summary: MaskingSummary) -> str:
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(summary.spans.items()))
     clauses = [f"{summary.texts:,} texts, {summary.changed:,} of them changed", f"spans: {kinds or 'none'}"]
     clauses += [f"{summary.numbers:,} numbers in their place stay as they are"] if summary.numbers else []

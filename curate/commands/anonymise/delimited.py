@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-from curate.commands.anonymise.fields import Fields
-from curate.commands.anonymise.raw_lines import FIX, RawLine, Script
+from curate.commands.anonymise.raw_lines import FIX, Fields, RawLine, Script
 from curate.core.errors import DataError
 from curate.pii.masking import Masked
 from curate.tables.readers import Problem

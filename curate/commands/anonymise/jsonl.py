@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from curate.commands.anonymise.fields import Fields
-from curate.commands.anonymise.raw_lines import FIX, RawLine, Script
+from curate.commands.anonymise.raw_lines import FIX, Fields, RawLine, Script
 from curate.core.config import kind_of
 from curate.core.errors import DataError
 from curate.pii.masking import Masked

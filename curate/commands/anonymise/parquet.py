@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from curate.commands.anonymise.fields import Fields
+from curate.commands.anonymise.raw_lines import Fields
 from curate.core.errors import DataError
 from curate.pii.masking import Masked
 from curate.system.files import BATCH

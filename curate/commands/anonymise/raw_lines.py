@@ -184,6 +184,27 @@ class _Raw(io.RawIOBase):
         return 0
 
 
+# Fields of a row with texts to mask.
+
+KEY, SPARE = "spans", "pii_spans"
+"""Key of the spans in a JSONL row, and the key used instead in a row that already has the first one."""
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Names of the fields of a row with texts to mask."""
+
+    names: tuple[str, ...] = ("text", "title")
+    optional: frozenset[str] = frozenset({"title"})
+    """Fields that a row need not have."""
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], *, missing: bool) -> "Fields":
+        """Return the fields that a user names, by default `text` and `title`; with `missing`, all are optional."""
+        chosen = cls(names, frozenset()) if names else cls()
+        return cls(chosen.names, frozenset(chosen.names)) if missing else chosen
+
+
 # Plain text: every line is a text.
 
 END = "\r\n"

@@ -20,7 +20,7 @@ LISTED = 1_000
 
 
 @dataclass(frozen=True)
-class Left:
+class SuspectSpan:
     """Possible residual PII: a passage that looks like personal data after masking."""
 
     row: str
@@ -36,7 +36,7 @@ class Left:
 
 
 @dataclass
-class Done:
+class MaskingSummary:
     """Result of masking a file."""
 
     texts: int = 0
@@ -51,15 +51,15 @@ class Done:
     """Number of JSONL rows whose spans are under the key `SPARE`, since they already had the key `KEY`."""
     reasons: Counter[str] = field(default_factory=Counter)
     """Reason -> number of passages with possible residual PII."""
-    left: list[Left] = field(default_factory=list)
+    suspects: list[SuspectSpan] = field(default_factory=list)
     """The first `LISTED` of these passages."""
 
     def suspect(self, row: str, name: str, masked: Masked, residue: Residue) -> None:
         """Count a passage with possible residual PII; list it if it is one of the first `LISTED`."""
         self.reasons[residue.reason] += 1
-        if len(self.left) < LISTED:
+        if len(self.suspects) < LISTED:
             extent, context = masked.raw(residue.start, residue.end), excerpt(masked.text, residue.start, residue.end)
-            self.left.append(Left(row, name, *extent, residue.reason, context))
+            self.suspects.append(SuspectSpan(row, name, *extent, residue.reason, context))
 
 
 class Chunk(Protocol):
@@ -94,27 +94,27 @@ class Lines:
         self.size += len(piece.raw)
         self.numbers += piece.numbers
 
-    def masked(self, masked: list[Masked], *, told: bool) -> bytes:
-        """Return the bytes of the masked rows; with `told`, unchanged rows are rewritten, too, to add their spans."""
+    def masked(self, masked: list[Masked], *, with_spans: bool) -> bytes:
+        """Return the bytes of the masked rows; with `with_spans`, also unchanged rows are rewritten."""
         rows, position = [], 0
         for piece, count in self.pieces:
             row_texts = masked[position : position + count]
             position += count
-            changed = told or any(text.spans for text in row_texts)
+            changed = with_spans or any(text.spans for text in row_texts)
             rows.append(piece.masked(row_texts) if changed else piece.raw)
         return b"".join(rows)
 
 
 @dataclass
 class MaskingTally:
-    """Collector of the counts in `Done`; also writes spans to the sidecar file, and reports progress."""
+    """Collector of the counts in `MaskingSummary`; also writes spans to the sidecar file, and reports progress."""
 
     row_unit: Literal["line", "row"]
     sidecar: BinaryIO | None
     progress: Progress
     closed: re.Pattern[str]
     """Pattern of the placeholders that masking writes."""
-    done: Done = field(default_factory=Done)
+    summary: MaskingSummary = field(default_factory=MaskingSummary)
     read: int = 0
     total: int = 0
     unit: str = "bytes"
@@ -128,17 +128,17 @@ class MaskingTally:
         """Add the masked texts of a chunk to the counts, and write their spans."""
         for row, residue in residual.scan([result.text for result in masked], self.closed):
             number, name, _ = chunk.texts[row]
-            self.done.suspect(f"{self.row_unit} {number}", name, masked[row], residue)
+            self.summary.suspect(f"{self.row_unit} {number}", name, masked[row], residue)
         for (line, name, text), result in zip(chunk.texts, masked, strict=True):
-            self.done.texts += 1
+            self.summary.texts += 1
             if not result.spans:
                 continue
-            self.done.changed += result.text != text
-            self.done.spans.update(span.kind for span in result.spans)
+            self.summary.changed += result.text != text
+            self.summary.spans.update(span.kind for span in result.spans)
             if self.sidecar:
                 rows = ({self.row_unit: line, **row} for row in jsonl.spans(name, result))
                 self.sidecar.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
-        self.done.numbers += chunk.numbers
+        self.summary.numbers += chunk.numbers
         self.read += chunk.size
         if self.total:
             self.progress(StepLabel("masking", self.unit), self.total, self.read)

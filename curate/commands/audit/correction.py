@@ -139,14 +139,18 @@ class CorrectedCounts(Record, schema_name="corrected"):
     """Counts of an audit corrected by what people answered; None if a stratum that a figure needs has no answer."""
 
     sample: str = figure("name of the sample")
-    outdated: bool = figure("whether it was drawn of other verdicts")
-    answered: int | None = figure("pairs that were answered", default=None, optional=True)
-    twice: int | None = figure("pairs that two people read", default=None, optional=True)
-    false_negatives: SampleEstimate | None = figure("mean of a query", default=ABSENT, optional=True)
-    false_positives: SampleEstimate | None = figure("mean of a query", default=ABSENT, optional=True)
-    positives: SampleEstimate | None = figure("relevant documents of a query", default=ABSENT, optional=True)
+    outdated: bool = figure("whether the verdicts changed since the sample was drawn; then no figure is given")
+    answered: int | None = figure("pairs that were answered", optional=True, default=None)
+    twice: int | None = figure("pairs that two people read", optional=True, default=None)
+    false_negatives: SampleEstimate | None = figure("mean number per query", default=ABSENT, optional=True)
+    false_positives: SampleEstimate | None = figure("mean number per query", default=ABSENT, optional=True)
+    positives: SampleEstimate | None = figure(
+        "mean number of relevant documents per query", default=ABSENT, optional=True
+    )
     precision: SampleEstimate | None = figure(
-        "share of the claimed false negatives that people confirm", default=ABSENT, optional=True
+        "share of the false negatives found by the panel that assessors confirm",
+        default=ABSENT,
+        optional=True,
     )
 
 

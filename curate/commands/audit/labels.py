@@ -123,10 +123,10 @@ def mean(values: Floats, seed: int) -> tuple[float, float | None, float | None]:
 class AuditMeasure(Record, schema_name="measure"):
     """A count per query."""
 
-    total: int = figure("of all queries")
-    mean: float | None = figure("mean of a query")
+    total: int = figure("sum over all queries")
+    mean: float | None = figure("mean per query")
     low: float | None = figure("lower bound of its 95 % interval, a bootstrap over queries")
-    high: float | None = figure("upper bound")
+    high: float | None = figure("upper bound of the 95 % interval")
     spread: Spread = figure("distribution over queries")
 
 
@@ -134,9 +134,9 @@ class PatchSizes(Record, schema_name="patch"):
     """Labels that the patch adds and removes."""
 
     added: int = figure("labels that are added")
-    added_copies: int = figure("those of them by equal text alone, which nobody judged")
+    added_copies: int = figure("added labels of unjudged documents with the text of a judged one")
     removed: int = figure("labels that are removed")
-    removed_copies: int = figure("those of them by equal text alone")
+    removed_copies: int = figure("removed labels of unjudged documents with the text of a judged one")
 
 
 def measures(counts: pl.DataFrame, seed: int) -> dict[str, AuditMeasure]:

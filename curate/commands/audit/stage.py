@@ -66,27 +66,27 @@ class Effect:
 class SystemEffects(Record, schema_name="systems"):
     """Systems under the old and the new labels."""
 
-    queries: int = figure("queries that have a positive with both")
-    recall_depth: int = figure("depth of recall, which is in its names")
+    queries: int = figure("queries with a positive under both labels")
+    recall_depth: int = figure("depth of recall, part of its keys")
     systems: tuple[Mapping[str, Any], ...] = figure(
         "system, nDCG@10 and recall under the old and the new labels, ranks, circular"
     )
-    tau_b: float | None = figure("of the two rankings")
+    tau_b: float | None = figure("Kendall's tau-b of the two rankings")
 
 
 class UnknownLabels(Record, schema_name="unknown"):
     """Labels of queries or documents that are not there."""
 
-    labels: int = figure("such labels")
-    named: tuple[str, ...] = figure("some of their ids")
-    reasons: Mapping[str, int] = figure("what is not there -> labels")
+    labels: int = figure("labels of unknown queries or documents")
+    named: tuple[str, ...] = figure("ids of the first labels, at most 20")
+    reasons: Mapping[str, int] = figure("what is unknown -> labels")
 
 
 class AuditMasking(Record, schema_name="masking"):
     """What masking did to the texts."""
 
     made_equal: int = figure("texts that masking made equal")
-    patched: int = figure("labels of the patch on such texts, or on shortened ones")
+    patched: int = figure("labels of the patch on texts that masking made equal or much shorter")
     shortened: int = figure("texts that masking made much shorter")
 
 
@@ -95,17 +95,17 @@ class AuditFigures(Record, schema_name="figures"):
 
     name: str = figure("name of the set")
     queries: int = figure("audited queries")
-    queries_without_label: int = figure("those without a label")
-    pairs: int = figure("that were judged")
-    panel: tuple[str, ...] = figure("judges")
+    queries_without_label: int = figure("audited queries without a label")
+    pairs: int = figure("judged pairs")
+    panel: tuple[str, ...] = figure("judges of the panel")
     heuristic: bool = figure("whether heuristics alone judged")
-    relevant_from: int | None = figure("lowest score of the set's qrels that means relevant", optional=True)
-    unknown: UnknownLabels = figure("labels of queries or documents that are not there")
-    dependence: Dependence = figure("what the judges have in common")
-    measures: Mapping[str, AuditMeasure] = figure("name -> a count per query")
+    relevant_from: int | None = figure("lowest score of the original qrels that means relevant", optional=True)
+    unknown: UnknownLabels = figure("labels of unknown queries or documents")
+    dependence: Dependence = figure("dependence of the judges")
+    measures: Mapping[str, AuditMeasure] = figure("measure -> its counts per query")
     patch: PatchSizes = figure("labels that the patch adds and removes")
-    masking: AuditMasking = figure("what masking did to the texts")
-    corrected: tuple[CorrectedCounts, ...] = figure("the counts corrected by what people answered, a row per sample")
+    masking: AuditMasking = figure("effects of masking on the labels")
+    corrected: tuple[CorrectedCounts, ...] = figure("counts corrected by assessors' answers, a row per sample")
     systems: SystemEffects = figure("systems under the old and the new labels")
 
 

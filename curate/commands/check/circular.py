@@ -39,12 +39,12 @@ class Circularity(Record):
     others: tuple[str, ...] = figure(
         "judges of neither panel, whose mean change is subtracted; if empty the panel's others"
     )
-    pairs: int = figure("that count")
+    pairs: int = figure("compared pairs")
     pool: int = figure("pairs of the pool")
     graded: Mapping[str, int] = figure("judge -> pairs of those that it graded")
     judges: tuple[SelfFavour, ...] = figure("a row per judge that is scored")
     not_scored: tuple[str, ...] = figure("judges that no query can be scored for")
-    warnings: tuple[str, ...] = figure("what to keep in mind", default=())
+    warnings: tuple[str, ...] = figure("caveats, one sentence each", default=())
 
 
 def check(run: Run, fourth: str | None = None, others: Sequence[str] = ()) -> Circularity:

@@ -38,12 +38,12 @@ class SelfFavour(Record, schema_name="favour"):
     """Self-preference of one judge."""
 
     judge: str = figure("name of the judge")
-    replaced_by: str | None = figure("judge that takes its place; null where it is left out")
-    queries: int = figure("with a relevant document under both panels")
+    replaced_by: str | None = figure("judge that replaces it; null if it is left out")
+    queries: int = figure("queries with a relevant document under both panels")
     within: float = figure("nDCG@10 of its own ranking, under its panel")
-    without: float = figure("the same under the other panel")
+    without: float = figure("nDCG@10 of its own ranking, under the other panel")
     effect: Figure = figure("the change less the mean change of the others")
-    ranks: int = figure("places by which it stands higher under its own panel")
+    ranks: int = figure("ranks gained under its own panel")
     warned: bool = figure("lower bound above 0 by Holm over the judges, and an effect from 0.05")
     family: str | None = figure("family of its model", default=None)
 

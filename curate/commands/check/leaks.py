@@ -32,13 +32,13 @@ class Leak(Record):
     """A query of the training set that resembles one of the test set, or a document of both."""
 
     query_id: str = figure("query of the training set")
-    doc_id: str | None = figure("its positive, for a document")
+    doc_id: str | None = figure("its positive, if `kind` is document")
     test_query_id: str = figure("query of the test set")
-    test_doc_id: str | None = figure("its positive, for a document")
-    kind: Literal["query", "document"] = figure("what resembles the test set")
-    similarity: float | None = figure("of the queries")
+    test_doc_id: str | None = figure("its positive, if `kind` is document")
+    kind: Literal["query", "document"] = figure("part that resembles the test set")
+    similarity: float | None = figure("similarity of the queries")
     overlap: float | None = figure("share of common words of the queries")
-    doc_similarity: float | None = figure("of the documents")
+    doc_similarity: float | None = figure("similarity of the documents")
     doc_overlap: float | None = figure("share of common words of the documents")
 
 
@@ -49,7 +49,7 @@ class LeaksFigures(Record, schema_name="leaks"):
     test_queries: int = figure("queries of the test set")
     encoder: str = figure("encoder that compares texts")
     queries: float = figure("similarity above which two queries are near-duplicates")
-    documents: float = figure("the same of documents")
+    documents: float = figure("similarity above which two documents are near-duplicates")
     overlap: float = figure("share of common words above which texts are near-duplicates")
     related: float = figure("similarity of queries whose positives are compared")
     leaking_queries: int = figure("queries that are near-duplicates of a test query")

@@ -31,17 +31,19 @@ class Leniency(Record, schema_name="against"):
         "grade of the judge -> share of its pairs that the reference finds relevant"
     )
     sensitivity: Estimate | None = figure("share of the reference's relevant pairs that the judge finds relevant too")
-    specificity: Estimate | None = figure("the same of pairs that are not relevant")
+    specificity: Estimate | None = figure(
+        "share of the reference's pairs that are not relevant which the judge finds not relevant"
+    )
 
 
 class Prevalence(Record):
     """Share of pairs that are relevant, corrected for the judge's errors."""
 
-    apparent: float = figure("by the judge", nullable=True)
-    value: float = figure("corrected", nullable=True)
+    apparent: float = figure("share that the judge finds relevant", nullable=True)
+    value: float = figure("share corrected for the judge's errors", nullable=True)
     low: float = figure("lower bound of its interval", nullable=True)
     high: float = figure("upper bound", nullable=True)
-    source: str = figure("what its errors were measured with: people or controls", default="")
+    source: str = figure("data on which the errors were measured: people or controls", default="")
 
 
 def against(pairs: pl.DataFrame, seed: int, scale: Scale) -> Leniency:

@@ -54,9 +54,11 @@ class MaskFigures(Record, schema_name="sample"):
     texts: int = figure("texts that the sample was drawn from")
     leak: ErrorRate | None = figure("texts in which personal data is left")
     changed: ErrorRate | None = figure("texts in which something else was masked")
-    changed_of_masked: ErrorRate | None = figure("the same, of those in which anything was masked")
+    changed_of_masked: ErrorRate | None = figure(
+        "texts in which something else was masked, of those with a masked span"
+    )
     strata: tuple[MaskedStratum, ...] = figure("a row per stratum")
-    faulty: Mapping[str, str] = figure("row -> what people say of it")
+    faulty: Mapping[str, str] = figure("row -> the error that assessors found in it")
     contradictions: tuple[str, ...] = figure("rows that are called changed though nothing was masked")
     sheets: tuple[Path, ...] = figure("files to fill in", default=())
     longer_than_a_cell: int = figure("texts that a spreadsheet does not show whole", default=0)

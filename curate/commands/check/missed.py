@@ -132,7 +132,7 @@ class Capture(Record):
     found: int = figure("relevant documents that one retriever found at least")
     by: tuple[int, ...] = figure("found by one, by two, ...")
     missed: Figure = figure("relevant pairs that no retriever found, at least", digits=0)
-    share: Figure = figure("of all relevant pairs that were found, at most")
+    share: Figure = figure("share of all relevant pairs that was found, at most")
     chao: float | None = figure("Chao's (1987) estimate of the missed", digits=0)
     pairs: tuple[tuple[str, str, Figure], ...] = figure(
         "two retrievers and Chapman's estimate of all relevant pairs, a figure"

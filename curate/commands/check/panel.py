@@ -25,16 +25,20 @@ class JudgeFigures(Record, schema_name="judge"):
     """Figures of one judge, compared with the other judges, with people, and with the given qrels."""
 
     rated: int = figure("pairs with a grade")
-    relevant: Estimate | None = figure("share of them that it finds relevant")
+    relevant: Estimate | None = figure("share of the graded pairs that it finds relevant")
     position: Slots = figure("dependence of its grades on the position in the prompt")
-    strictness: Ratio | None = figure("mean difference to the other judges, in grades")
-    against_panel: Leniency | None = figure("against the unanimous grades of the others")
-    against_people: Leniency | None = figure("against people's grades; null if they have no pair in common")
-    legacy: Estimate | None = figure("share of the given qrels that it confirms")
-    heuristic: bool = figure("whether it is no language model", default=False)
-    controls: Accuracy | None = figure("null where none was measured", default=None)
-    prevalence: Prevalence | None = figure("null where its errors are unknown", default=None)
-    again: Any = figure("prompts repeated in another form -> what changed", default=None)
+    strictness: Ratio | None = figure(
+        "mean difference to the other judges' grades, in steps of the scale; positive means lenient"
+    )
+    against_panel: Leniency | None = figure("comparison with the unanimous grades of the other judges")
+    against_people: Leniency | None = figure("comparison with assessors' grades; null without a common pair")
+    legacy: Estimate | None = figure("share of the original positives that it finds relevant")
+    heuristic: bool = figure("whether the judge is a heuristic", default=False)
+    controls: Accuracy | None = figure("accuracy on control pairs; null if not measured", default=None)
+    prevalence: Prevalence | None = figure(
+        "share of relevant pairs, corrected for the judge's errors; null if these are unknown", default=None
+    )
+    again: Any = figure("repeated prompts by form -> changes of the grades", default=None)
 
 
 class PanelFigures(Dependence, schema_name="dependence"):
@@ -48,10 +52,10 @@ class PanelFigures(Dependence, schema_name="dependence"):
 class GateFigures(Record, schema_name="gate"):
     """Which judges passed their controls."""
 
-    floor: float = figure("lower bound that a judge's controls must reach")
-    least: int = figure("controls of each kind that it takes")
-    failed: tuple[str, ...] | None = figure("null if nothing was measured")
-    allow_weak_judges: bool = figure("whether the pipeline goes on with judges that did not pass")
+    floor: float = figure("lower bound that the accuracy on controls must reach")
+    least: int = figure("controls of each kind that are needed at least")
+    failed: tuple[str, ...] | None = figure("judges that did not pass; null if nothing was measured")
+    allow_weak_judges: bool = figure("whether the pipeline continues with judges that did not pass")
     untested: tuple[str, ...] = figure("families of adversarial controls that could not be made, a sentence each")
 
 
@@ -59,14 +63,14 @@ class JudgesFigures(Record, schema_name="figures"):
     """Figures of the judges of a run, or the plan (--plan); an error if judges did not pass the gate."""
 
     judges: Mapping[str, JudgeFigures] = figure("judge -> its figures")
-    panel: PanelFigures = figure("what the judges have in common")
-    gate: GateFigures = figure("which judges passed their controls")
-    people: int = figure("pairs that people graded")
+    panel: PanelFigures = figure("dependence of the judges")
+    gate: GateFigures = figure("result of the qualification test")
+    people: int = figure("pairs with assessors' grades")
     queries: int = figure("queries with a pool")
     made_from: str | None = figure(
         "identifies the tables that it saw, so that the figures are not shown as those of others"
     )
-    warnings: tuple[str, ...] = figure("what to know of judges and panel", default=())
+    warnings: tuple[str, ...] = figure("warnings on judges and panel", default=())
 
 
 def judge(
@@ -84,7 +88,7 @@ def judge(
     """
     rated = base.drop_nulls("grade")
     relevant = int(rated["grade"].is_in(list(scale.relevant)).sum())
-    joined = rest(base, others, scale)
+    joined = with_other_judges(base, others, scale)
     return JudgeFigures(
         rated=len(rated),
         relevant=wilson(relevant, len(rated)),
@@ -102,7 +106,7 @@ def against_people(base: pl.DataFrame, people: pl.DataFrame, seed: int, scale: S
     return leniency.against(pairs, seed, scale) if len(pairs.drop_nulls("grade")) else None
 
 
-def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl.DataFrame:
+def with_other_judges(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl.DataFrame:
     """Return a judge's grades with a summary of the other judges': query_id, grade, reference, others.
 
     `reference` is the unanimous grade of the others, null if they differ or one is missing. `others` is their mean
@@ -126,7 +130,7 @@ def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl
 def strictness(rows: pl.DataFrame, seed: int, scale: Scale) -> Ratio | None:
     """Return the mean difference of a judge's grade and the mean of the others, in steps; positive means lenient.
 
-    `rows` are those of `rest`. The result has a 95 % interval.
+    `rows` are those of `with_other_judges`. The result has a 95 % interval.
     """
     both = rows.drop_nulls(["grade", "others"])
     above = position_bias.steps_of(both["grade"], scale) - both["others"].to_numpy()

@@ -53,12 +53,14 @@ class PoolFigures(Record, schema_name="pool"):
     heuristic: bool = figure("whether heuristics alone judged")
     queries: int = figure("queries with a pool")
     queries_with_a_relevant_document: int = figure("queries on which nDCG is measured")
-    relevant: int = figure("pairs")
+    relevant: int = figure("relevant pairs")
     beyond_depth: int = figure("relevant pairs below the depth")
     depth: PoolDepth = figure("rank down to which the pool holds all rankings, over queries")
     leave_one_out: tuple[LeftOut, ...] = figure("a row per retriever")
-    capture: Capture | None = figure("null with one retriever, or without a relevant document")
-    below: tuple[Below, ...] = figure("graded samples from below the pool")
+    capture: Capture | None = figure(
+        "capture-recapture estimates; null with one retriever, or without a relevant document"
+    )
+    below: tuple[Below, ...] = figure("estimates from graded samples outside the pool")
     by_position: tuple[Band, ...] = figure("relevant pairs by position in the pool")
     cumulated: tuple[int, ...] = figure("relevant pairs up to each position")
     unsaturated: tuple[Late, ...] = figure(

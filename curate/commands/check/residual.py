@@ -31,24 +31,24 @@ State = Literal["open", "accepted", "to be masked", "masked"]
 class ResidualPlace(Record, schema_name="place"):
     """A span that the residual scan listed, and the state of the decision on it."""
 
-    number: int = figure("that --mask and --accept take")
+    number: int = figure("number of the span, for --mask and --accept")
     table: Literal["queries", "corpus"] = figure("table of the text")
     id: str = figure("id of the text")
     field: str = figure("column of the text")
-    start: int | None = figure("in the masked text; null once it is masked")
-    end: int | None = figure("end of the span, likewise")
+    start: int | None = figure("start of the span in the masked text; null once it is masked")
+    end: int | None = figure("end of the span in the masked text; null once it is masked")
     reason: str = figure("why it looks like personal data")
-    state: State = figure("what was decided")
-    raw_start: int = figure("in the text before masking")
-    raw_end: int = figure("end of the span, likewise")
+    state: State = figure("decision on the span")
+    raw_start: int = figure("start of the span in the text before masking")
+    raw_end: int = figure("end of the span in the text before masking")
 
 
 class ResidualFigures(Record, schema_name="residual"):
     """Places that masking may have missed."""
 
-    places: tuple[ResidualPlace, ...] = figure("all that were listed")
-    counts: Mapping[str, Mapping[str, int]] = figure("reason -> state -> places")
-    gone: int = figure("decisions whose place is no more")
+    places: tuple[ResidualPlace, ...] = figure("all listed spans")
+    counts: Mapping[str, Mapping[str, int]] = figure("reason -> state -> spans")
+    gone: int = figure("decisions on spans that no longer exist")
 
 
 @dataclass(frozen=True)

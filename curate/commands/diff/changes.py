@@ -26,7 +26,7 @@ Rows = Mapping[tuple[str, str], Counter[str]]
 class KindTable(Record):
     """An exported table of a task type with labels of its own that differs."""
 
-    kind: str = figure("such as sts or classification")
+    kind: str = figure("task type, such as sts or classification")
     table: str = figure("configuration and split")
     both: int = figure("equal rows")
     before_only: int = figure("rows of the first version alone")
@@ -45,9 +45,9 @@ def compared(before: Path, after: Path) -> list[KindTable]:
     none: Counter[str] = Counter()
     rows_by_table = {key: (old_rows.get(key, none), new_rows.get(key, none)) for key in sorted({*old_rows, *new_rows})}
     return [
-        KindTable(kind, table, (left & right).total(), (left - right).total(), (right - left).total())
-        for (kind, table), (left, right) in rows_by_table.items()
-        if left != right
+        KindTable(kind, table, (first & second).total(), (first - second).total(), (second - first).total())
+        for (kind, table), (first, second) in rows_by_table.items()
+        if first != second
     ]
 
 
@@ -76,18 +76,16 @@ class SystemChange(Record, schema_name="system"):
     system: str = figure("name of the system")
     ranking: str = figure("same, differs, before only or after only")
     ndcg_before: Figure = figure(
-        "nDCG@10 over the queries with a relevant document in both, likewise ndcg_after", digits=4
+        "nDCG@10 with the labels of the first version, over queries with a relevant document in both", digits=4
     )
-    ndcg_after: Figure = figure("with the labels of the second version", digits=4)
+    ndcg_after: Figure = figure("nDCG@10 with the labels of the second version, over the same queries", digits=4)
     change: Figure = figure("ndcg_after minus ndcg_before", digits=4)
     rank_before: int | None = figure("1 for the best")
     rank_after: int | None = figure("1 for the best")
-    own_before: float | None = figure(
-        "nDCG@10 over all queries with a relevant document in that version, likewise own_after"
-    )
-    own_after: float | None = figure("with the labels of the second version")
-    holes_before: int = figure("documents of its top ten that nobody judged, likewise holes_after")
-    holes_after: int = figure("in the second version")
+    own_before: float | None = figure("nDCG@10 over all queries with a relevant document in the first version")
+    own_after: float | None = figure("nDCG@10 over all queries with a relevant document in the second version")
+    holes_before: int = figure("unjudged documents of its top tens, first version")
+    holes_after: int = figure("unjudged documents of its top tens, second version")
 
 
 class LabelEffects(Record, schema_name="effects"):

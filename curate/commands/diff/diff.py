@@ -34,11 +34,11 @@ class JudgedPairs(Record, schema_name="pairs"):
 class LabelMove(Record, schema_name="move"):
     """Pairs that went from one verdict to another."""
 
-    before: str | None = figure("verdict, null for a pair that was not judged; likewise after")
-    after: str | None = figure("verdict of the second version")
+    before: str | None = figure("verdict of the first version; null for a pair that was not judged")
+    after: str | None = figure("verdict of the second version; null for a pair that was not judged")
     pairs: int = figure("pairs of this change")
     relevant_won: int = figure("pairs that became relevant")
-    relevant_lost: int = figure("pairs that ceased to be")
+    relevant_lost: int = figure("pairs that are no longer relevant")
 
 
 class ChangeReason(Record, schema_name="reason"):
@@ -47,14 +47,14 @@ class ChangeReason(Record, schema_name="reason"):
     reason: str = figure("why the verdict differs")
     pairs: int = figure("pairs of this reason")
     relevant_won: int = figure("pairs that became relevant")
-    relevant_lost: int = figure("pairs that ceased to be")
+    relevant_lost: int = figure("pairs that are no longer relevant")
 
 
 class GainMove(Record):
     """Pairs that went from one gain to another."""
 
-    gain_before: int | None = figure("null for a pair that was not judged, likewise gain_after")
-    gain_after: int | None = figure("gain in the second version")
+    gain_before: int | None = figure("gain in the first version; null for a pair that was not judged")
+    gain_after: int | None = figure("gain in the second version; null for a pair that was not judged")
     pairs: int = figure("pairs of this change")
 
 
@@ -69,8 +69,8 @@ class GainChanges(Record, schema_name="gains"):
     """Changes of graded labels."""
 
     changed: int = figure("pairs whose gain differs, or that one version alone judged")
-    moves: tuple[GainMove, ...] = figure("by old and new gain")
-    reasons: tuple[GainReason, ...] = figure("by reason")
+    moves: tuple[GainMove, ...] = figure("pairs by old and new gain")
+    reasons: tuple[GainReason, ...] = figure("pairs by reason of the change")
 
 
 class DiffFigures(Record, schema_name="diff"):
@@ -81,12 +81,12 @@ class DiffFigures(Record, schema_name="diff"):
     pairs: JudgedPairs = figure("judged pairs of the versions")
     texts: Mapping[str, Any] = figure("queries and documents -> before_only, after_only, text_differs: ids")
     changed: int = figure("pairs whose verdict differs, or that one version alone judged")
-    moves: tuple[LabelMove, ...] = figure("by old and new verdict")
-    reasons: tuple[ChangeReason, ...] = figure("by reason")
-    gains: GainChanges | None = figure("null unless both versions have graded labels")
+    moves: tuple[LabelMove, ...] = figure("pairs by old and new verdict")
+    reasons: tuple[ChangeReason, ...] = figure("pairs by reason of the change")
+    gains: GainChanges | None = figure("changes of graded labels; null unless both versions have them")
     kinds: tuple[KindTable, ...] = figure("exported tables of kinds with labels of their own that differ")
-    other_votes: int = figure("pairs of one verdict with other grades of the judges")
-    effects: LabelEffects | None = figure("null where no ranking is at hand")
+    other_votes: int = figure("pairs whose verdict is equal and whose grades differ")
+    effects: LabelEffects | None = figure("effects on systems; null without rankings")
     file: str | None = figure("the table of changed labels", default=None)
 
 

@@ -30,21 +30,23 @@ class ForecastRow(Record, schema_name="forecast"):
 
     table: Literal["queries", "corpus"] = figure("queries or documents")
     texts: int = figure("texts of the table")
-    to_encode: int = figure("not in the cache")
-    encode_minutes: float | None = figure("null for an encoder on a server, which is not asked", digits=1)
-    compare_minutes: float = figure("at most", digits=1)
+    to_encode: int = figure("texts that are not in the cache")
+    encode_minutes: float | None = figure(
+        "estimated minutes of encoding; null for an encoder on a server, which is not asked", digits=1
+    )
+    compare_minutes: float = figure("minutes of comparing, at most", digits=1)
 
 
 class ThresholdRow(Record, schema_name="threshold"):
     """What a threshold keeps of a sample of the texts."""
 
-    t: float = figure("similarity above which two texts count as alike")
+    t: float = figure("similarity above which two texts are near-duplicates")
     queries_sampled: int = figure("queries of the sample")
-    queries_kept: int = figure("those that the threshold keeps")
-    queries_dropped: float | None = figure("share")
+    queries_kept: int = figure("queries of the sample that are retained")
+    queries_dropped: float | None = figure("share of the queries that is dropped")
     corpus_sampled: int = figure("documents of the sample")
-    corpus_kept: int = figure("those that the threshold keeps")
-    corpus_dropped: float | None = figure("share")
+    corpus_kept: int = figure("documents of the sample that are retained")
+    corpus_dropped: float | None = figure("share of the documents that is dropped")
 
 
 def forecast(config: Config, context: Context) -> list[ForecastRow]:

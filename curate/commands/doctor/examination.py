@@ -37,8 +37,8 @@ class Finding(Record, schema_name="row"):
 
     what: str = figure("what was examined")
     state: Literal["good", "missing", "bad"] = figure("bad prevents a run")  # `missing` one that needs it
-    found: str = figure("what was found")
-    remedy: str = figure("what to type or do; empty if nothing", default="")
+    found: str = figure("result of the examination")
+    remedy: str = figure("remedy, such as a command to type; empty if none is needed", default="")
 
 
 def examine(home: Path, ledger: Path | str, environment: Mapping[str, str], attempt: bool = False) -> Iterator[Finding]:

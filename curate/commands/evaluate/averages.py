@@ -104,9 +104,9 @@ class AveragedModel(Record, schema_name="averaged"):
     """Mean score of a model."""
 
     model: str = figure("name of the model")
-    paired: bool = figure("whether its scores of single queries are known")
+    paired: bool = figure("whether its scores per query are known, so that it is in the paired tests")
     value: float = figure("mean score")
-    low: float | None = figure("lower bound of the 95 % interval; null without scores of queries")
+    low: float | None = figure("lower bound of the 95 % interval; null without scores per query")
     high: float | None = figure("upper bound")
 
 
@@ -114,7 +114,7 @@ class LackingModel(Record, schema_name="lacking"):
     """A model without an average."""
 
     model: str = figure("name of the model")
-    tasks: tuple[str, ...] = figure("tasks without a score of it")
+    tasks: tuple[str, ...] = figure("tasks on which it has no score")
 
 
 class AveragePair(Record):
@@ -122,10 +122,10 @@ class AveragePair(Record):
 
     one: str = figure("the better model")
     other: str = figure("the other model")
-    difference: float = figure("its average less that of the other", digits=2, percent=True)
-    p: float = figure("of a paired bootstrap over queries", digits=4)
-    adjusted: float = figure("by Holm", digits=4)
-    smallest: float = figure("difference that these queries can show", digits=2, percent=True)
+    difference: float = figure("average of the better model less that of the other", digits=2, percent=True)
+    p: float = figure("p-value of a paired bootstrap over queries", digits=4)
+    adjusted: float = figure("p-value adjusted by Holm", digits=4)
+    smallest: float = figure("minimum detectable difference with these queries", digits=2, percent=True)
 
 
 class Average(Record):
@@ -133,20 +133,22 @@ class Average(Record):
 
     name: str = figure("name of the group")
     tasks: tuple[str, ...] = figure("its tasks")
-    given: bool = figure("whether it was named by --average")
+    given: bool = figure("whether it was defined by --average")
     models: tuple[AveragedModel, ...] = figure("best first")
-    missing: tuple[LackingModel, ...] = figure("models that lack a score on a task, and so have no average")
-    against: str | None = figure("model of --against")
-    pairs: tuple[AveragePair, ...] = figure("of models with queries alone")
-    detectable: DetectableDifference | None = figure("smallest difference that the queries can show")
+    missing: tuple[LackingModel, ...] = figure("models without an average, because they lack a score on a task")
+    against: str | None = figure("model given by --against")
+    pairs: tuple[AveragePair, ...] = figure(
+        "tests of two models with scores per query; with --against, only those with that model"
+    )
+    detectable: DetectableDifference | None = figure("minimum detectable difference")
 
 
 class AverageScores(Record):
     """Averages of one model over two groups."""
 
     model: str = figure("name of the model")
-    one: float = figure("over the first group")
-    other: float = figure("over the second group")
+    one: float = figure("average over the first group")
+    other: float = figure("average over the second group")
 
 
 class GroupComparison(Record, schema_name="order_of_groups"):
@@ -155,9 +157,9 @@ class GroupComparison(Record, schema_name="order_of_groups"):
     one: str = figure("the first group")
     other: str = figure("the second group")
     models: int = figure("models with both averages")
-    fewest: int = figure("models that a correlation takes")
-    spearman: Correlation | None = figure("null with fewer models than `fewest`")
-    kendall: Correlation | None = figure("likewise")
+    fewest: int = figure("minimum number of models for a correlation")
+    spearman: Correlation | None = figure("Spearman's rho; null with fewer models than `fewest`")
+    kendall: Correlation | None = figure("Kendall's tau-b; null with fewer models than `fewest`")
     scores: tuple[AverageScores, ...] = figure("a row per model")
     with_queries: float | None = figure("share of the scores whose queries are resampled", digits=0, percent=True)
 
@@ -275,7 +277,7 @@ class Comparison:
     groups: Sequence[TaskGroup]
     against: str | None
     models: Sequence[ResultModel]
-    left: Sequence[mteb_results.LeftOutResult]
+    left_out: Sequence[mteb_results.LeftOutResult]
 
 
 def prepared(
@@ -384,4 +386,4 @@ def notes(comparison: Comparison, figures: AcrossTasks, scored: Sequence[Evaluat
         sentences.append(
             f"--against {comparison.against}: no model was tested against it, as it was not scored at that width"
         )
-    return [*sentences, *mteb_results.notes(comparison.left)]
+    return [*sentences, *mteb_results.notes(comparison.left_out)]

@@ -108,19 +108,19 @@ class FloorDistance(Record, schema_name="distance"):
     """Distance of a model from the best trivial baseline."""
 
     model: str = figure("name of the model")
-    value: float | None = figure("score less that of the best floor")
+    value: float | None = figure("score less that of the best baseline")
     low: float | None = figure("lower bound of the 95 % interval, on shared resamples")
     high: float | None = figure("upper bound")
-    above: bool = figure("whether the interval lies above 0")
-    smallest: float | None = figure("distance that these items can show", digits=2, percent=True)
+    above: bool = figure("whether the interval is above 0")
+    smallest: float | None = figure("minimum detectable distance with these items", digits=2, percent=True)
 
 
 class FloorComparison(Record, schema_name="against"):
     """Models against the best trivial baseline."""
 
-    best: str = figure("the best floor or shortcut")
+    best: str = figure("name of the best baseline")
     sort: str = figure("floor or shortcut")
-    score: float = figure("its leading score", digits=2, percent=True)
+    score: float = figure("score of the best baseline, in the leading reading", digits=2, percent=True)
     models: tuple[FloorDistance, ...] = figure("a row per model, best first")
 
 

@@ -135,21 +135,22 @@ def evaluate(command: EvaluateCommand) -> EvaluationFigures:
     with waiting(progress, StepLabel("loading mteb")):
         imported()
     reviews = corrected.score_reviews(_reviewed(command.reviews) or run)
-    wanted_models = named(names, provenance.definitions(run), command.device, progress, command.dtype, command.tell)
+    models_to_score = named(names, provenance.definitions(run), command.device, progress, command.dtype, command.tell)
     new = tasks.in_folder(command.folder)
     old = [task for source in command.legacy for task in tasks.legacy(source)]
-    compared = averages.prepared(command.average, command.results, command.against, wanted_models, [*new, *old], widths)
-    kinds = {task.kind.mteb.type for task in new}
-    every = [*new, *(task for task in old if task.kind.mteb.type in kinds)]
-    result = score_all(wanted_models, every, widths, stored, command.tell, progress)
+    compared = averages.prepared(
+        command.average, command.results, command.against, models_to_score, [*new, *old], widths
+    )
+    kind_of = {task.name: task.kind.mteb.type for task in new}
+    all_tasks = [*new, *(task for task in old if task.kind.mteb.type in kind_of.values())]
+    result = score_all(models_to_score, all_tasks, widths, stored, command.tell, progress)
     models = result.models
-    scored = [Board(task, rows, lead=lead(task, [row.model for row in rows])) for task, rows in result.on(every)]
+    scored = [Board(task, rows, lead=lead(task, [row.model for row in rows])) for task, rows in result.on(all_tasks)]
     boards = [_with_floors(board, command) for board in scored[: len(new)] if board.scored]
     old_boards = scored[len(new) :]
     with waiting(progress, StepLabel("testing differences")):
         of_tasks = [figures.of_task(board, reviews, compared.against) for board in boards]
         legacy = _legacy(boards, old_boards)
-        kind_of = {task.name: task.kind.mteb.type for task in new}
         across = averages.figures(compared, names, [*boards, *(old for old in old_boards if old.scored)], kind_of, SEED)
     # Truncated models have no speed of their own: their vectors are cut from stored ones.
     full_width = [model for model in models if model.width is None]
@@ -166,7 +167,7 @@ def evaluate(command: EvaluateCommand) -> EvaluationFigures:
         notes=(),
         folder=str(out),
     )
-    unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
+    unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kind_of.values()})
     notes = [
         *_circular_warnings(models, new),
         *_notes(summary, unmatched),
@@ -174,7 +175,7 @@ def evaluate(command: EvaluateCommand) -> EvaluationFigures:
         *averages.notes(compared, across, models),
         *(note for speed in speeds.values() for note in passes.notes(speed)),
         *result.notes,
-        *mteb_results.write(out, result.results(every, stored)),
+        *mteb_results.write(out, result.results(all_tasks, stored)),
     ]
     summary = replace(summary, notes=tuple(notes))
     _write(out, summary, boards)
@@ -192,7 +193,7 @@ def _legacy(boards: Sequence[Board], old_boards: Sequence[Board]) -> tuple[Legac
 
 def _write(out: Path, summary: EvaluationFigures, boards: Sequence[Board]) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "evaluation.json", {name: entry for name, entry in summary.to_json().items() if name != "folder"})
+    write_json(out / "evaluation.json", summary.to_json("folder"))
     per_query(boards).write_parquet(out / "queries.parquet")
     if not (first := tops(boards)).is_empty():
         write_table(out, "tops", first)

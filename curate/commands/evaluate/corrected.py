@@ -48,7 +48,7 @@ class CorrectedEstimate(Record, schema_name="corrected"):
 
     value: float = figure("the score", digits=2, percent=True)
     half: float = figure("half width for these queries", digits=2, percent=True)
-    new_queries: float | None = figure("half width for new ones", digits=2, percent=True)
+    new_queries: float | None = figure("half width for new queries of the same kind", digits=2, percent=True)
 
     @classmethod
     def of(cls, score: CorrectedScore) -> Self:
@@ -62,12 +62,14 @@ class ModelLevel(Record, schema_name="level"):
 
     model: str = figure("name of the model")
     outside: float = figure(
-        "share of its first ten that was not sampled, with which it gets no score", digits=1, percent=True
+        "share of its top-ten documents outside the sampling frame; above 0, its scores are null",
+        digits=1,
+        percent=True,
     )
     precision_at_10: CorrectedEstimate | None = figure("share of the first ten documents that is relevant")
     scaled_dcg_at_10: CorrectedEstimate | None = figure("discounted gain over that of ten relevant documents")
     unanswered: tuple[float, ...] | None = figure(
-        "by how much precision moves if no unanswered pair is relevant, or all are"
+        "change of precision if no unanswered pair is relevant, and if all are"
     )
 
 
@@ -79,9 +81,9 @@ class CorrectedDifference(Record, schema_name="level_pair"):
     other: str = figure("the other model")
     value: float = figure("the difference", digits=2, percent=True)
     half: float = figure("half width for these queries", digits=2, percent=True)
-    new_queries: float | None = figure("half width for new ones", digits=2, percent=True)
-    p: float | None = figure("null for a difference of which every pair was read", digits=4)
-    adjusted: float | None = figure("by Holm, over the pairs of models that have a p", digits=4)
+    new_queries: float | None = figure("half width for new queries of the same kind", digits=2, percent=True)
+    p: float | None = figure("p-value; null if every pair of the difference was read", digits=4)
+    adjusted: float | None = figure("p-value adjusted by Holm over the pairs of models that have one", digits=4)
 
 
 class CorrectedScores(Record, schema_name="levels"):
@@ -90,10 +92,10 @@ class CorrectedScores(Record, schema_name="levels"):
     sample: str = figure("name of the sample")
     read: int = figure("pairs that were answered")
     drawn: int = figure("pairs that were drawn")
-    pairs: int = figure("in the top tens")
+    pairs: int = figure("pairs in the top tens")
     strata: tuple[LevelStratum, ...] = figure("a row per stratum")
     models: tuple[ModelLevel, ...] = figure("a row per model, best first")
-    pairs_of_models: tuple[CorrectedDifference, ...] = figure("differences of each two models that have scores")
+    pairs_of_models: tuple[CorrectedDifference, ...] = figure("differences of every two models with corrected scores")
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,8 @@ class ScoreReview:
     @classmethod
     def read(cls, sample_answers: Desk) -> "ScoreReview":
         """Return the review of a sample; DataError if its frame was changed after it was drawn."""
-        table, frame_facts = (
-            read_table(sample_answers.sample.folder, "frame"),
-            sample_answers.sample.design.facts["frame"],
-        )
+        table = read_table(sample_answers.sample.folder, "frame")
+        frame_facts = sample_answers.sample.design.facts["frame"]
         if not isinstance(frame_facts, dict) or frame_facts["digest"] != state(table):
             raise DataError(
                 f"{sample_answers.sample.folder}/frame.parquet: found other pairs than the sample was drawn from, "
@@ -144,10 +144,8 @@ class ScoreReview:
 
     def frame(self, queries: Sequence[str]) -> Frame:
         """Return the frame for some queries; pairs of other queries count only in their strata, with weight 0."""
-        query_index, stratum_index = (
-            {query: index for index, query in enumerate(queries)},
-            {n: index for index, n in enumerate(self.names)},
-        )
+        query_index = {query: index for index, query in enumerate(queries)}
+        stratum_index = {name: index for index, name in enumerate(self.names)}
         return Frame(
             np.array([query_index.get(query, 0) for query, _ in self.strata]),
             np.array([stratum_index[name] for name in self.strata.values()]),

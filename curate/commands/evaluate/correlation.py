@@ -31,9 +31,11 @@ class Correlation(Record):
     value: float = figure("the correlation")
     low: float | None = figure("lower bound of the 95 % interval")
     high: float | None = figure("upper bound")
-    p: float = figure("by the test that `p_by` names")
-    p_by: str = figure("exact, over all orders of the models, or permutation, over a sample of them")
-    p_t: float | None = figure("of Spearman's rho by the t distribution", default=None)
+    p: float = figure("p-value of the test in `p_by`")
+    p_by: str = figure("exact (all orders of the models) or permutation (a sample of the orders)")
+    p_t: float | None = figure(
+        "p-value of Spearman's rho by the t distribution; null for Kendall's tau-b", default=None
+    )
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,8 @@ class LegacyScore(Record, schema_name="two"):
     """Scores of one model on both tasks."""
 
     model: str = figure("name of the model")
-    new: float = figure("on the new task", digits=2, percent=True)
-    old: float = figure("on the old task", digits=2, percent=True)
+    new: float = figure("score on the new task", digits=2, percent=True)
+    old: float = figure("score on the old task", digits=2, percent=True)
 
 
 class LegacyComparison(Record, schema_name="legacy"):
@@ -143,14 +145,14 @@ class LegacyComparison(Record, schema_name="legacy"):
 
     new: str = figure("the new task")
     old: str = figure("the old task")
-    source: str = figure("where the old task was given")
+    source: str = figure("folder or mteb task given as the old task")
     kind: str = figure("mteb's type of both")
     same_queries: bool = figure("whether both have the same queries")
     models: int = figure("models with scores on both")
-    spearman: Correlation | None = figure("null with fewer models than `fewest`")
-    kendall: Correlation | None = figure("likewise")
-    fewest: int = figure("models that a correlation takes")
-    leads: tuple[str, ...] = figure("readings of the new scores and of the old ones")
+    spearman: Correlation | None = figure("Spearman's rho; null with fewer models than `fewest`")
+    kendall: Correlation | None = figure("Kendall's tau-b; null with fewer models than `fewest`")
+    fewest: int = figure("minimum number of models for a correlation")
+    leads: tuple[str, ...] = figure("scorings of contested pairs that order the new task and the old one")
     scores: tuple[LegacyScore, ...] = figure("a row per model")
 
 

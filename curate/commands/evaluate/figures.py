@@ -40,10 +40,10 @@ ORDERED = (STOCK, CONDENSED, MEDIAN)
 class ReadingCorrelation(Record, schema_name="order"):
     """How alike two readings order the models."""
 
-    one: str = figure("the first reading")
-    other: str = figure("the second reading")
+    one: str = figure("scoring of contested pairs")
+    other: str = figure("another scoring of contested pairs")
     tau_b: float | None = figure("Kendall's tau-b; null if all scores of one are equal")
-    tau_ap: float | None = figure("of the second order against the first")
+    tau_ap: float | None = figure("tau_AP of the second order against the first")
 
 
 class ContestedPairs(Record, schema_name="contested"):
@@ -58,10 +58,12 @@ class ModelScore(Record, schema_name="score"):
     """Scores of a model or a trivial baseline on one task."""
 
     model: str = figure("name of the model or baseline")
-    main: float = figure("the measure of the task")
-    lead: float = figure("the same in the reading that leads", digits=2, percent=True)
+    main: float = figure("main measure of the task")
+    lead: float = figure("main measure in the leading scoring of contested pairs", digits=2, percent=True)
     best: bool = figure("whether no model has a higher leading score")
-    floor: str | None = figure("floor (knows nothing of the texts) or shortcut (knows their surface)", optional=True)
+    floor: str | None = figure(
+        "floor (ignores the texts) or shortcut (reads only their surface); absent for a model", optional=True
+    )
     stock: Figure = figure("contested pairs are not relevant, as in mteb", digits=2, percent=True)
     condensed: Figure | None = figure("contested pairs left out", digits=2, percent=True, optional=True)
     optimistic: Figure | None = figure("contested pairs are relevant", digits=2, percent=True, optional=True)
@@ -71,19 +73,23 @@ class ModelScore(Record, schema_name="score"):
     linear: Figure | None = figure("graded labels with linear gain", digits=2, percent=True, optional=True)
     exponential: Figure | None = figure("graded labels with gain 2^gain - 1", digits=2, percent=True, optional=True)
     mean: Figure | None = figure("mean of the judges' gains", digits=2, percent=True, optional=True)
-    beside: Mapping[str, Figure] = figure("further measures, and spreads over draws")
+    beside: Mapping[str, Figure] = figure("measure -> further measures, and spreads over draws")
     holes_at_10: float | None = figure("share of the top tens that was never judged", digits=1, percent=True)
-    doubtful_at_10: float | None = figure("share of the top tens in doubt", digits=1, percent=True)
-    queries_a_second: float | None = figure("null for a score that another machine made", digits=0)
-    machine: str | None = figure("digest of the machine that scored; null where that was not kept, and for floors")
+    doubtful_at_10: float | None = figure(
+        "share of the top tens that is contested or incomplete", digits=1, percent=True
+    )
+    queries_a_second: float | None = figure("queries per second; null for a score from another machine", digits=0)
+    machine: str | None = figure(
+        "digest of the machine that scored; null if it was not stored, and for trivial baselines"
+    )
     precision: str | None = figure("precision of the weights that was asked for")
     batch: int | None = figure("largest batch size in use")
-    width: int | None = figure("coordinates of a vector; null for what makes none")
-    weights: tuple[str, ...] = figure("precisions that the weights were really in")
+    width: int | None = figure("dimensions of a vector; null for models without vectors")
+    weights: tuple[str, ...] = figure("precisions of the loaded weights")
     precision_check: PrecisionCheck | None = figure(
-        "null for weights in float32, and for widths cut out of other vectors"
+        "comparison with float32; null for weights in float32, and for truncated vectors"
     )
-    inputs: tuple[SeenTexts, ...] = figure("how the texts of the task came to the model")
+    inputs: tuple[SeenTexts, ...] = figure("inputs of the model: prompts, lengths and truncation, by role")
     metrics: Mapping[str, float | None] = figure("further measures of mteb")
 
 
@@ -92,18 +98,18 @@ class PairTest(Record, schema_name="pair"):
 
     one: str = figure("the better model")
     other: str = figure("the other model")
-    difference: float = figure("its score less that of the other", digits=2, percent=True)
-    p: float | None = figure("of the paired test", digits=4)
-    adjusted: float | None = figure("by Holm", digits=4)
-    enough: int | None = figure("queries that would tell them apart")
-    smallest: float | None = figure("difference that these queries can show", digits=2, percent=True)
+    difference: float = figure("score of the better model less that of the other", digits=2, percent=True)
+    p: float | None = figure("p-value of the paired test", digits=4)
+    adjusted: float | None = figure("p-value adjusted by Holm", digits=4)
+    enough: int | None = figure("queries needed to detect the difference")
+    smallest: float | None = figure("minimum detectable difference with these queries", digits=2, percent=True)
 
 
 class NeighbourTests(Record, schema_name="enough"):
     """Tests of neighbours in the ranking."""
 
     neighbours: tuple[PairTest, ...] = figure("each model with the next")
-    most: int | None = figure("queries that would tell all neighbours apart")
+    most: int | None = figure("queries needed to detect the differences of all neighbours")
     told_apart: int = figure("neighbours that differ significantly")
     of_all: int | None = figure("pairs of all models that differ significantly")
 
@@ -112,9 +118,11 @@ class Headroom(Record):
     """What the best model leaves."""
 
     best: float = figure("main score of the best model")
-    left: float = figure("its distance from 1", digits=2, percent=True)
-    best_of_all: float | None = figure("score with the best model for each item", digits=2, percent=True, optional=True)
-    nobody: int | None = figure("items that no model scores on", optional=True)
+    left: float = figure("1 less the best score", digits=2, percent=True)
+    best_of_all: float | None = figure(
+        "score if the best model is chosen for each item", digits=2, percent=True, optional=True
+    )
+    nobody: int | None = figure("items on which no model scores", optional=True)
     everybody: int | None = figure("items on which every model is perfect", optional=True)
 
 
@@ -122,40 +130,46 @@ class TaskFigures(Record, schema_name="task"):
     """Figures of one task."""
 
     name: str = figure("name of the task")
-    card: str | None = figure(
-        "SHA-256 of the README of an exported task, so that scores of another export are told apart"
-    )
+    card: str | None = figure("SHA-256 of the README of an exported task, which identifies the export")
     kind: str = figure("mteb's type of the task")
-    unit: str = figure("what is resampled, such as queries, texts, pairs, or sources with all their pairs")
+    unit: str = figure("unit that is resampled, such as queries, texts, pairs, or sources with all their pairs")
     measure: str = figure("mteb's name of the main measure")
-    shown: str = figure("the measure as tables name it")
+    shown: str = figure("name of the main measure in tables")
     queries: int = figure("units that are resampled")
     rows: int = figure("queries, texts or pairs that are scored")
-    lead: str = figure("reading by which models are ordered and compared (stock, condensed or median)")
+    lead: str = figure(
+        "scoring of contested pairs by which models are ordered and compared (stock, condensed or median)"
+    )
     circular: tuple[str, ...] = figure("models that judged this task or wrote its texts")
-    orders: tuple[ReadingCorrelation, ...] = figure("how alike the readings order the models")
+    orders: tuple[ReadingCorrelation, ...] = figure(
+        "correlations of the orders of the models under the scorings of contested pairs"
+    )
     undecided: int = figure("judged queries without a relevant document, which are in no score")
     contested: ContestedPairs | None = figure("null without verdicts")
-    levels: CorrectedScores | None = figure(
-        "scores that people's answers correct, null without a reviewed sample of the top tens"
-    )
-    verdicts: bool = figure("whether the panel's verdicts are at hand")
-    judged: bool = figure("whether its top tens can be drawn for people to read")
+    levels: CorrectedScores | None = figure("corrected scores; null without a reviewed sample of the top tens")
+    verdicts: bool = figure("whether the panel's verdicts are available")
+    judged: bool = figure("whether a review sample of its top tens can be drawn")
     graded: bool = figure("whether its labels are graded")
     scores: tuple[ModelScore, ...] = figure("models, best first")
-    floors: tuple[ModelScore, ...] = figure("what is scored without meaning, best first")
+    floors: tuple[ModelScore, ...] = figure("trivial baselines, best first")
     against_floors: FloorComparison | None = figure("null without floors")
-    exchanged: bool = figure("whether p is of a paired randomisation test, else of a paired bootstrap")
+    exchanged: bool = figure("whether p-values are those of a paired randomisation test, else of a paired bootstrap")
     pairs: tuple[PairTest, ...] = figure("every two models, by p")
     detectable: DetectableDifference | None = figure(
-        "smallest difference that the items show with 80 % power at 5 %, null for one model"
+        "minimum detectable difference (80 % power, 5 %); null for one model"
     )
-    against_model: tuple[PairTest, ...] | None = figure("pairs with the model of --against, with Holm over these alone")
+    against_model: tuple[PairTest, ...] | None = figure(
+        "tests against the model of --against, with Holm's adjustment over these only"
+    )
     enough: NeighbourTests = figure("tests of neighbours in the ranking")
-    headroom: Headroom | None = figure("what the best model leaves")
-    difficulty: tuple[DifficultyBand, ...] | None = figure("null without BM25, or a search")
-    sources: QuerySources | None = figure("scores on synthetic and on real queries apart, null without synthetic ones")
-    speed: Speed | None = figure("by --speed on this machine, now or before; null without it", default=None)
+    headroom: Headroom | None = figure("difference of the best model from a perfect score")
+    difficulty: tuple[DifficultyBand, ...] | None = figure(
+        "scores by difficulty of the query; null without BM25, or without search"
+    )
+    sources: QuerySources | None = figure("scores on synthetic and on real queries; null without synthetic queries")
+    speed: Speed | None = figure(
+        "speed on this machine, by --speed of this or an earlier call; null without it", default=None
+    )
 
 
 class ScoredModel(Record, schema_name="model"):
@@ -163,27 +177,29 @@ class ScoredModel(Record, schema_name="model"):
 
     model: str = figure("name of the model")
     revision: str | None = figure("its revision")
-    baseline: bool = figure("whether it is scored in every evaluation")
-    roles: tuple[str, ...] = figure("what it was in the making of the benchmark: retriever, judge, generator")
-    circular: bool = figure("whether that biases its score on a task")
+    baseline: bool = figure("whether it is scored in every evaluation by default")
+    roles: tuple[str, ...] = figure("roles in building the benchmark: retriever, judge, generator")
+    circular: bool = figure("whether its score on a task is biased by its roles")
 
 
 class EvaluationFigures(Record, schema_name="figures"):
     """What models score on a benchmark, and which differences are significant."""
 
     models: tuple[ScoredModel, ...] = figure("a row per model")
-    families: tuple[FamilyModel, ...] = figure("models that share a family with a judge")
+    families: tuple[FamilyModel, ...] = figure("models of the same family as a judge")
     tasks: tuple[TaskFigures, ...] = figure("a row per task")
-    legacy: tuple[LegacyComparison, ...] = figure("rankings that were compared with this one")
-    missed: MissedLabels = figure("what labels and pool miss, of a run")
+    legacy: tuple[LegacyComparison, ...] = figure("rank correlations with older tasks")
+    missed: MissedLabels = figure("estimates of relevant documents that labels and pool miss")
     averages: tuple[Average, ...] = figure(
-        "means over groups of tasks, given ones and those of a kind with several tasks"
+        "means over groups of tasks: those of --average, and types with several tasks"
     )
-    orders: tuple[GroupComparison, ...] = figure("rank correlations of every two given groups without a common task")
-    results: tuple[ResultModelScores, ...] = figure("further models of result folders")
+    orders: tuple[GroupComparison, ...] = figure(
+        "rank correlations of every two groups of --average without a common task"
+    )
+    results: tuple[ResultModelScores, ...] = figure("further models, from folders of mteb results")
     parameters: tuple[ParameterCounts, ...] = figure("numbers of parameters of the models")
-    notes: tuple[str, ...] = figure("what to know before a figure is used")
-    folder: str = figure("where the page and the figures lie")
+    notes: tuple[str, ...] = figure("caveats, one sentence each")
+    folder: str = figure("folder of the written page, tables and charts")
 
 
 def lead(task: EvaluationTask, models: Sequence[str]) -> str:
@@ -340,13 +356,13 @@ def _headroom(board: Board) -> Headroom:
     every model, solves.
     """
     best = max(scored.main for scored in board.scored)
-    left = round(1 - best, DIGITS)
+    headroom = round(1 - best, DIGITS)
     if not board.task.scorer.single:
-        return Headroom(best, left, best_of_all=None, nobody=None, everybody=None)
+        return Headroom(best, headroom, best_of_all=None, nobody=None, everybody=None)
     table = np.array([scored.values["stock"] for scored in board.scored])
     return Headroom(
         best,
-        left,
+        headroom,
         best_of_all=round(float(table.max(axis=0).mean()), DIGITS),
         nobody=int((table.max(axis=0) <= 0).sum()),
         everybody=int((table.min(axis=0) >= 1 - 1e-9).sum()),

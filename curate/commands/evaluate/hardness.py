@@ -19,11 +19,11 @@ from curate.stats.difficulty import Measured
 class DifficultyBand(Record, schema_name="difficulty"):
     """Queries of one difficulty."""
 
-    best_rank: str = figure("BM25's best rank of a relevant document")
+    best_rank: str = figure("band of BM25's best rank of a relevant document")
     queries: int = figure("queries of the band")
-    share: float = figure("of all queries")
-    overlap: Figure = figure("words of the query in its closest positive", digits=2)
-    length: Figure = figure("characters of the query")
+    share: float = figure("share of all queries")
+    overlap: Figure = figure("share of the query's words in its closest positive", digits=2)
+    length: Figure = figure("mean number of characters of a query")
     scores: Mapping[str, float | None] = figure("model -> mean score on these queries")
 
 

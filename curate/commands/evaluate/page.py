@@ -84,8 +84,8 @@ def _task(task: TaskFigures, pictures: Mapping[str, str], say: RecordWords) -> I
         yield f"\n{say('graded_labels')}"
     if task.scores[0].condensed:
         yield f"\n{say('readings', lead=say('median_leads' if task.lead == MEDIAN else 'other_leads'))}"
-    yield say("scores_chart", file=plain(task.name))
-    chart = f"{plain(task.name)}-speed.svg"
+    yield say("scores_chart", file=file_stem(task.name))
+    chart = f"{file_stem(task.name)}-speed.svg"
     yield from page_sections.speed_section(task.speed, chart if chart in pictures else None, say)
     yield from _against_floors(task, say)
     yield from page_sections.levels(task, say)
@@ -172,7 +172,7 @@ def _legacy(summary: EvaluationFigures, pictures: Mapping[str, str], say: Record
             else:
                 sentence = say("no_correlation", comparison, name=say(name))
             yield f"\n{sentence}."
-        file = f"{plain(comparison.old)}-against-{plain(comparison.new)}.svg"
+        file = f"{file_stem(comparison.old)}-against-{file_stem(comparison.new)}.svg"
         if file in pictures:
             yield say("legacy_chart", file=file)
 
@@ -215,17 +215,17 @@ def _pictures(summary: EvaluationFigures, say: RecordWords) -> Iterator[tuple[st
             for interval in [getattr(row, task.lead)]
         ]
         title = say("chart_title", task)
-        yield f"{plain(task.name)}-scores.svg", charts.alone(charts.scores(title, rows), STYLE)
+        yield f"{file_stem(task.name)}-scores.svg", charts.alone(charts.scores(title, rows), STYLE)
         scores = [(row.model, row.lead) for row in task.scores]
         if chart := page_sections.speed_chart(title, task.speed, scores, task.shown, say):
-            yield f"{plain(task.name)}-speed.svg", charts.alone(chart, STYLE)
+            yield f"{file_stem(task.name)}-speed.svg", charts.alone(chart, STYLE)
     for comparison in summary.legacy:
         both = [(row.model, row.old, row.new) for row in comparison.scores]
         title = say("against", comparison)
         chart = charts.scatter(title, both, comparison.old, comparison.new)
-        yield f"{plain(comparison.old)}-against-{plain(comparison.new)}.svg", charts.alone(chart, STYLE)
+        yield f"{file_stem(comparison.old)}-against-{file_stem(comparison.new)}.svg", charts.alone(chart, STYLE)
 
 
-def plain(name: str) -> str:
+def file_stem(name: str) -> str:
     """Return a name converted to a file name that is valid on all systems."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "task"

@@ -27,7 +27,7 @@ class SideParameters(Record, schema_name="side"):
     """Numbers of parameters of the query or document encoder."""
 
     total: int | None = figure("all parameters", default=None)
-    active: int | None = figure("outside the token embeddings", default=None)
+    active: int | None = figure("parameters outside the token embeddings", default=None)
 
     def __add__(self, other: "SideParameters") -> "SideParameters":
         """Return the sums for two modules; None where one of the numbers is unknown."""
@@ -47,9 +47,9 @@ class ParameterCounts(Record, schema_name="parameters"):
     """Parameters of one model."""
 
     model: str = figure("name of the model")
-    query: SideParameters = figure("of the encoder of queries")
-    document: SideParameters = figure("of the encoder of documents")
-    source: str | None = figure("weight files, model_meta.json or mteb; null where nothing is known")
+    query: SideParameters = figure("parameters of the query encoder")
+    document: SideParameters = figure("parameters of the document encoder")
+    source: str | None = figure("weight files, model_meta.json or mteb; null if the numbers are unknown")
 
 
 def of_names(names: Sequence[str]) -> dict[str, ModelParameters]:

@@ -14,7 +14,7 @@ from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
 from curate.retrieval.encoders.presets import with_presets
 from curate.review import Desk, published, relevance_desks
-from curate.review.agreement import SampleEstimate, checked, part, shown
+from curate.review.agreement import SampleEstimate, checked, rounded_estimate, stratum_counts
 from curate.review.proof import prove
 from curate.runs.checks import CHECKS
 from curate.stats.sample_estimates import recall
@@ -52,18 +52,20 @@ class SampleShares(Record, schema_name="sample"):
     """What a reviewed sample says of the panel's labels."""
 
     sample: str = figure("name of the sample")
-    negatives: SampleEstimate | None = figure("share of the panel's negatives that people find relevant")
-    contested: SampleEstimate | None = figure("share of contested pairs that people find relevant")
+    negatives: SampleEstimate | None = figure("share of the panel's negatives that assessors find relevant")
+    contested: SampleEstimate | None = figure("share of the contested pairs that assessors find relevant")
     recall: SampleEstimate | None = figure("share of all relevant pairs of the pool that are positives")
-    contested_of_relevant: SampleEstimate | None = figure("share of what people find relevant that the panel contests")
+    contested_of_relevant: SampleEstimate | None = figure(
+        "share of the pairs that assessors find relevant which are contested"
+    )
 
 
 class PublishedShares(Record):
     """The same of published labels with answers of experts."""
 
     samples: tuple[str, ...] = figure("samples whose answers became labels")
-    negatives: SampleEstimate | None = figure("share of the negatives that people find relevant")
-    contested: SampleEstimate | None = figure("share of contested pairs that people find relevant")
+    negatives: SampleEstimate | None = figure("share of the negatives that assessors find relevant")
+    contested: SampleEstimate | None = figure("share of the contested pairs that assessors find relevant")
     recall: SampleEstimate | None = figure("share of all relevant pairs of the pool that are positives")
 
 
@@ -72,8 +74,10 @@ class MissedLabels(Record, schema_name="missed"):
 
     samples: tuple[SampleShares, ...] | None = figure("reviewed samples", optional=True)
     published: PublishedShares | None = figure("published labels with answers of experts", optional=True)
-    capture: Any = figure("documents outside the pool, from `curate check pool`", optional=True)
-    below: Any = figure("graded samples from below the pool, likewise", optional=True)
+    capture: Any = figure(
+        "capture-recapture estimates of documents outside the pool, from `curate check pool`", optional=True
+    )
+    below: Any = figure("estimates from graded samples outside the pool, from `curate check pool`", optional=True)
 
 
 NOTHING_MISSED = MissedLabels(samples=None, published=None, capture=None, below=None)
@@ -104,11 +108,12 @@ def _contested_share(answers: Desk) -> SampleEstimate | None:
         return None
     read = [row for row in checked(answers) if row.settled]
     counts_by_stratum = {
-        stratum.name: part(stratum.name, stratum.size, read, "relevant") for stratum in answers.sample.design.strata
+        stratum.name: stratum_counts(stratum.name, stratum.size, read, "relevant")
+        for stratum in answers.sample.design.strata
     }
     contested = [counts for name, counts in counts_by_stratum.items() if verdict_of(name) == "contested"]
     others = [counts for name, counts in counts_by_stratum.items() if verdict_of(name) != "contested"]
-    return shown(recall(contested, others))
+    return rounded_estimate(recall(contested, others))
 
 
 def _label_shares(
@@ -135,10 +140,10 @@ def _label_share(estimate: Mapping[str, Any] | None) -> SampleEstimate | None:
 class JudgeFavour(Record, schema_name="favour"):
     """What a judge gains by judging itself."""
 
-    effect: Figure = figure("nDCG@10", digits=2, percent=True)
-    ranks: int = figure("places by which it stands higher under its own panel")
-    queries: int = figure("with a relevant document under both panels")
-    replaced_by: str | None = figure("judge that takes its place; null where it is left out")
+    effect: Figure = figure("effect on nDCG@10", digits=2, percent=True)
+    ranks: int = figure("ranks gained under its own panel")
+    queries: int = figure("queries with a relevant document under both panels")
+    replaced_by: str | None = figure("judge that replaces it; null if it is left out")
     warned: bool = figure("whether the effect is large and significant")
 
 
@@ -148,9 +153,7 @@ class FamilyModel(Record, schema_name="of_family"):
     model: str = figure("name of the model")
     judge: str = figure("name of the judge")
     family: str = figure("family of both")
-    favour: JudgeFavour | None = figure(
-        "what the judge gains by judging itself; null if `curate check circular` was not run"
-    )
+    favour: JudgeFavour | None = figure("self-preference of the judge; null if `curate check circular` was not run")
 
 
 def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path | None) -> tuple[FamilyModel, ...]:

@@ -31,24 +31,26 @@ class SourceScores(Record, schema_name="score_by_source"):
     """Scores of one model by the source of the queries; None without queries of the source."""
 
     model: str = figure("name of the model")
-    real: Figure | None = figure("on real queries", digits=2, percent=True)
-    synthetic: Figure | None = figure("on synthetic queries", digits=2, percent=True)
+    real: Figure | None = figure("score on real queries", digits=2, percent=True)
+    synthetic: Figure | None = figure("score on synthetic queries", digits=2, percent=True)
 
 
 class SourceOrder(Record, schema_name="query_order"):
     """Correlation of the rankings by real and by synthetic queries."""
 
-    tau_b: Figure = figure("its interval resamples the queries of either kind", digits=2)
-    tau_ap: float | None = figure("of the order by synthetic queries against that by real ones", digits=2)
-    models: int = figure("models that are ranked")
+    tau_b: Figure = figure("Kendall's tau-b; its interval resamples real and synthetic queries", digits=2)
+    tau_ap: float | None = figure("tau_AP of the order by synthetic queries against that by real queries", digits=2)
+    models: int = figure("models in the ranking")
 
 
 class QuerySources(Record):
     """Scores on synthetic and on real queries apart."""
 
-    queries: SourceCounts = figure("queries of either kind")
+    queries: SourceCounts = figure("numbers of real and synthetic queries")
     scores: tuple[SourceScores, ...] = figure("a row per model")
-    order: SourceOrder | None = figure("null without both kinds, or where one does not tell the models apart")
+    order: SourceOrder | None = figure(
+        "rank correlation; null without both sources, or if all models tie on one of them"
+    )
 
 
 def apart(board: Board) -> QuerySources | None:

@@ -183,15 +183,15 @@ class TimedModel(Record, schema_name="timed"):
     """Speed of one model."""
 
     model: str = figure("name of the model")
-    device: str = figure("where queries are encoded")
+    device: str = figure("device that encodes queries")
     dtypes: tuple[str, ...] = figure("precisions of the weights")
     max_length: int | None = figure("longest input in tokens")
-    dim: int | None = figure("coordinates of a vector")
-    encoding: Timing | None = figure("null of what only searches")
-    search: Timing | None = figure("null where no corpus is searched")
-    search_rows: int | None = figure("documents that search was timed on")
+    dim: int | None = figure("dimensions of a vector")
+    encoding: Timing | None = figure("time of encoding; null for models that only search")
+    search: Timing | None = figure("time of searching; null without a corpus")
+    search_rows: int | None = figure("documents of the timed search")
     index_bytes: int | None = figure("size of the index of all documents")
-    qps: float = figure("queries per second in batches, encoded and searched")
+    qps: float = figure("queries per second in batches, encoding and search")
 
 
 class SpeedRatio(Record, schema_name="ratio"):
@@ -199,29 +199,29 @@ class SpeedRatio(Record, schema_name="ratio"):
 
     one: str = figure("the faster model")
     other: str = figure("the slowest model")
-    wall: SpeedSpread = figure("by the wall clock")
-    cpu: SpeedSpread = figure("by processor seconds")
+    wall: SpeedSpread = figure("ratio by wall-clock time")
+    cpu: SpeedSpread = figure("ratio by processor time")
 
 
 class Speed(Record):
     """Speed of models on one task and machine."""
 
-    version: int = figure("of the stored figures")
+    version: int = figure("version of the stored figures")
     task: str = figure("name of the task")
-    measured: str = figure("when, UTC")
-    machine: Machine = figure("where it was measured")
-    threads: Any = figure("of torch, and what the environment says")
-    load: Any = figure("load average before and after; null where the system does not tell")
-    queries: int = figure("queries that were timed")
-    wanted: int = figure("queries that were asked for")
-    characters: Mapping[str, float] = figure("median and p95 of the queries")
-    batch: int = figure("queries at once")
-    warm_ups: int = figure("calls that are not timed")
-    repeats: int = figure("how often each query was timed")
-    searched: int | None = figure("queries that search was timed on")
+    measured: str = figure("time of the measurement, UTC")
+    machine: Machine = figure("machine of the measurement")
+    threads: Any = figure("number of torch threads, and OMP_NUM_THREADS")
+    load: Any = figure("load average before and after; null if the system has none")
+    queries: int = figure("timed queries")
+    wanted: int = figure("queries that the option asks for")
+    characters: Mapping[str, float] = figure("median and p95 of the characters per query")
+    batch: int = figure("queries per batch")
+    warm_ups: int = figure("warm-up calls, which are not timed")
+    repeats: int = figure("repeats of each query")
+    searched: int | None = figure("queries of the timed search")
     documents: int | None = figure("documents of the corpus")
     models: tuple[TimedModel, ...] = figure("a row per model")
-    ratios: tuple[SpeedRatio, ...] = figure("how many times as fast as the slowest a model encodes")
+    ratios: tuple[SpeedRatio, ...] = figure("speed of each model over that of the slowest")
 
 
 def measured(

@@ -53,13 +53,13 @@ class SeenTexts(Record, schema_name="input"):
     """Inputs of one role of a task, with the measured truncation."""
 
     role: str = figure("queries, documents or sentences")
-    prompt: str | None = figure("null where nothing is put in front")
-    max_length: int | None = figure("in tokens; null without a limit, or where it is not known")
-    route: str | None = figure("side of a model of several sides")
-    known: bool = figure("false where a model cannot be looked into")
+    prompt: str | None = figure("prompt before each text; null without one")
+    max_length: int | None = figure("longest input in tokens; null without a limit, or if unknown")
+    route: str | None = figure("side of a model with several encoders")
+    known: bool = figure("whether prompt and length could be read from the model")
     texts: int = figure("texts of this role")
     looked: int = figure("texts whose tokens were counted")
-    cut: float | None = figure("share of them that is longer than the model reads", digits=1, percent=True)
+    cut: float | None = figure("share of the counted texts that is truncated; null if unknown", digits=1, percent=True)
 
     def with_more(self, other: "SeenTexts") -> "SeenTexts":
         """Return the record of two parts of a role's texts together.
@@ -113,12 +113,6 @@ def seen_texts(model: Foreign, model_input: ModelInput, role: str, texts: Sequen
         looked,
         cut,
     )
-
-
-def input_of(weights: Foreign, task: str | None, prompt: str | None) -> ModelInput:
-    """Return the input settings of a sentence-transformers model for a task (query, document or None) and a prompt."""
-    route = _route(weights, task)
-    return ModelInput(True, prompt or None, route, max_length=_limit(_side(weights, route)))
 
 
 def sides(weights: Foreign) -> Iterator[Foreign]:

@@ -28,7 +28,7 @@ class Machine(Record):
     cores: int = figure("processors that this process may use")
     gpus: tuple[str, ...] = figure("names of the GPUs")
     system: str = figure("operating system and architecture")
-    id: str = figure("digest of the machine; figures of two are never shown together")
+    id: str = figure("digest of the machine; figures of two machines are not comparable")
 
 
 def identity() -> Machine:
@@ -82,14 +82,14 @@ class Timing(Record):
     So p95 reflects slow queries instead of moments of load.
     """
 
-    queries: int = figure("queries of a repeat")
+    queries: int = figure("queries per repeat")
     qps: float = figure("queries per second in batches, median of the repeats")
-    qps_low: float = figure("of the slowest repeat")
-    qps_high: float = figure("of the fastest repeat")
-    per_cpu_second: float = figure("queries per second of the processor, in batches")
-    p50_ms: float = figure("one by one", digits=2)
-    p95_ms: float = figure("one by one", digits=2)
-    single_per_cpu_second: float = figure("the same one by one")
+    qps_low: float = figure("queries per second of the slowest repeat")
+    qps_high: float = figure("queries per second of the fastest repeat")
+    per_cpu_second: float = figure("queries per second of processor time, in batches")
+    p50_ms: float = figure("median milliseconds of a single query", digits=2)
+    p95_ms: float = figure("95th percentile of the milliseconds of a single query", digits=2)
+    single_per_cpu_second: float = figure("queries per second of processor time, one by one")
 
 
 class SpeedSpread(Record, schema_name="spread"):

@@ -46,25 +46,25 @@ AGAIN = ("pool", "judge", "consensus", "resolve", "export", "report", "audit", "
 class ExtendFigures(Record, schema_name="extended"):
     """A new version of a benchmark, with what later systems find and nobody had judged; or the plan (--plan)."""
 
-    run_folder: Path = figure("of the new version")
+    run_folder: Path = figure("folder of the new version")
     version: int = figure("number of the new version")
-    parent: Mapping[str, Any] = figure("the earlier version; its folder, id, version and a digest of its settings")
-    depth: int = figure("documents of each added system that are judged")
-    holes: int = figure("pairs of these that had not been judged")
-    relevant: int = figure("of the new pairs, likewise the next four")
-    not_relevant: int = figure("that the panel called not relevant", key="not relevant")
-    contested: int = figure("that the panel could not decide")
-    incomplete: int = figure("that judges left without a grade")
-    not_positive: int = figure("that do not reach the threshold of a sum of grades", key="not positive")
-    systems: Mapping[str, Any] = figure("added system -> what it is, its holes, and their verdicts")
-    queries_won: int = figure("queries that have a relevant document since")
-    changed: int = figure("earlier pairs whose verdict is another one")
-    same_panel: bool = figure("whether panel, rubric and prompt are those of the earlier version")
-    decided_by: Mapping[str, Any] = figure("policy -> how many of the earlier and of the new pairs it decided")
-    passages_per_prompt: Mapping[str, Any] = figure(
-        "judge -> mean passages of a prompt, of the earlier and of the new pairs"
+    parent: Mapping[str, Any] = figure("folder, id and version of the earlier version, and a digest of its settings")
+    depth: int = figure("documents of each added system that are judged, per query")
+    holes: int = figure("pairs of the added systems that were unjudged")
+    relevant: int = figure("new pairs with the verdict relevant")
+    not_relevant: int = figure("new pairs with the verdict not relevant", key="not relevant")
+    contested: int = figure("new pairs with the verdict contested")
+    incomplete: int = figure("new pairs with the verdict incomplete")
+    not_positive: int = figure(
+        "new pairs that a cascade stopped because they cannot become relevant", key="not positive"
     )
-    warnings: tuple[str, ...] = figure("in which way labels were not made alike")
+    systems: Mapping[str, Any] = figure("added system -> its source, its holes, and their verdicts")
+    queries_won: int = figure("queries that had no relevant document and now have one")
+    changed: int = figure("earlier pairs whose verdict changed")
+    same_panel: bool = figure("whether panel, rubric and prompt are those of the earlier version")
+    decided_by: Mapping[str, Any] = figure("policy -> numbers of earlier and new pairs that it decided")
+    passages_per_prompt: Mapping[str, Any] = figure("judge -> mean passages per prompt, of earlier and of new pairs")
+    warnings: tuple[str, ...] = figure("differences in how earlier and new labels were made")
 
 
 class ExtendCommand(Plannable, LedgerFirst, WithRunFiles):

@@ -26,8 +26,8 @@ class InitCommand(InitOptions):
     def result(self) -> Result[Any]:
         """Look at the data, ask what they leave open, write the file, and return its path and the printed lines."""
         request: InitOptions = self
-        has_tables = all(request.said("ingest", key) for key in ("queries", "corpus"))
-        if not request.said("ingest", "source") and not has_tables:
+        has_tables = all(request.setting_at("ingest", key) for key in ("queries", "corpus"))
+        if not request.setting_at("ingest", "source") and not has_tables:
             request = _with_sources(request)
         need_free(request)
         told_presets(self.notify)
@@ -89,7 +89,7 @@ def _with_choice(user_data: DataSources, unsure: Doubt) -> InitOptions:
         if answer == str(stop):
             raise ConfigError(f"nothing was written; {unsure.remedy(user_data.request)}")
         if answer.isdecimal() and 0 < int(answer) < stop:
-            return user_data.request.also(unsure.choices[int(answer) - 1].options)
+            return user_data.request.with_assignments(unsure.choices[int(answer) - 1].options)
         typer.echo(f"  expected a number from 1 to {stop}", err=True)
 
 

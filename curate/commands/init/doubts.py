@@ -47,7 +47,7 @@ class Doubt:
 
     def remedy(self, request: InitOptions) -> str:
         """Return the question as an error message that ends with one command per answer."""
-        lines = [f"{choice.said}:\n  {request.also(choice.options).command()}" for choice in self.choices]
+        lines = [f"{choice.said}:\n  {request.with_assignments(choice.options).command()}" for choice in self.choices]
         return "\n".join([f"{self.sentence}; type one of these", *lines])
 
 
@@ -64,7 +64,7 @@ def doubt(user_data: DataSources) -> Doubt | None:
 def _of_columns(user_data: DataSources) -> Doubt | None:
     for table, look in user_data.tables.items():
         paths = _paths(user_data, look) if look.headless else None
-        if paths is not None and user_data.request.said("ingest", table, "header") is None:
+        if paths is not None and user_data.request.setting_at("ingest", table, "header") is None:
             return _which_row(look, paths, _numbered(user_data, look))
         if look.guess is None and table != "qrels" and _lacks_id(user_data, look):
             return _no_id(user_data, look)

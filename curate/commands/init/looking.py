@@ -190,7 +190,7 @@ def look(request: InitOptions, progress: Progress = quiet) -> DataSources:
 
     ConfigError or DataError, with commands to type, if a table or column is missing.
     """
-    config = check(Config, request.said("ingest") or {}, "ingest")
+    config = check(Config, request.setting_at("ingest") or {}, "ingest")
     need_two_tables(request, config)
     try:
         located = sources(config)
@@ -224,7 +224,7 @@ def _setting_commands(error: UserError, request: InitOptions) -> list[str]:
         return []
     choices = error.choices if isinstance(error, ConfigError) else ()
     table = next((name for name in TABLES if name == match["table"]), None)
-    alone = table is not None and request.said("ingest", table, "path") is None
+    alone = table is not None and request.setting_at("ingest", table, "path") is None
     path = message.partition(": found ")[0]  # a setting of a table needs the name of its file
     files = ("--set", f"ingest.{table}.path={path}") if alone else ()
     values = [json.dumps(choice, ensure_ascii=False) for choice in choices] or ["VALUE"]

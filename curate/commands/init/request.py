@@ -56,25 +56,25 @@ class InitOptions(Command):
     )
 
     @property
-    def called(self) -> str:
+    def benchmark_name(self) -> str:
         """Return the benchmark's name: the given one, else one made from the folder or file of the data."""
         if self.name:
             return self.name
         path = Path(self.source or self.queries or "").expanduser()
         stem = (path.parent if path.suffix and not path.is_dir() else path).resolve().name
-        plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in stem)
-        return plain.lstrip(".")[:_LONGEST] or "benchmark"
+        hyphenated = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in stem)
+        return hyphenated.lstrip(".")[:_LONGEST] or "benchmark"
 
     @property
     def path(self) -> Path:
         """Return the path of the pipeline file."""
-        return self.file or Path(f"{self.called}.yaml")
+        return self.file or Path(f"{self.benchmark_name}.yaml")
 
     def with_options(self, **options: object) -> Self:
         """Return the command with other options."""
         return self.model_copy(update=options)
 
-    def also(self, options: Sequence[tuple[str, str]]) -> Self:
+    def with_assignments(self, options: Sequence[tuple[str, str]]) -> Self:
         """Return the command with added `--column` or `--set` options; they replace earlier ones of the same target."""
         columns, assign = list(self.column), list(self.settings)
         for flag, assigned in options:
@@ -126,7 +126,7 @@ class InitOptions(Command):
             put(settings, keys, setting)
         return settings
 
-    def said(self, *keys: str) -> Json:
+    def setting_at(self, *keys: str) -> Json:
         """Return a setting given by the options; None if it is not set."""
         setting: Json = self.pipeline_settings
         for key in keys:

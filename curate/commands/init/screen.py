@@ -100,7 +100,7 @@ def _reason(user_data: DataSources, look: TableLook, field: str, column: str) ->
 def _language(user_data: DataSources, language: str) -> str:
     counts = " and ".join(f"{share:,} of {total:,} {what}" for what, (share, total) in user_data.shares().items())
     detected = user_data.spoken.language
-    if user_data.request.said("language") or user_data.request.language:
+    if user_data.request.setting_at("language") or user_data.request.language:
         differs = not user_data.spoken.fits(language)
         return f"{language}, as you said{f'; the texts look {user_data.spoken}' if differs else ''}"
     query_note = (

@@ -115,7 +115,7 @@ class PipelineDraft:
 
 def need_free(request: InitOptions) -> None:
     """Raise ConfigError if the name is invalid, the pipeline file exists, or its folder does not."""
-    check(Head, {"version": 1, "name": request.called, "language": request.language or OTHER}, "init")
+    check(Head, {"version": 1, "name": request.benchmark_name, "language": request.language or OTHER}, "init")
     path = request.path
     if path.exists() or path.is_symlink():
         raise ConfigError(f"{path}: is there already; give another name with --file, or delete it")
@@ -130,7 +130,7 @@ def draft(user_data: DataSources) -> PipelineDraft:
     to `PANEL` available ones, else of the offline heuristics.
     """
     request = user_data.request
-    given_models = list(request.models) or request.said("judge", "models")
+    given_models = list(request.models) or request.setting_at("judge", "models")
     proposed = [] if given_models else panel(askable(os.environ))
     models = [*map(str, given_models)] if isinstance(given_models, list) else [judge.name for judge in proposed]
     text = _text(user_data, models)
@@ -172,14 +172,14 @@ def _template_values(user_data: DataSources, models: Sequence[str], queries: int
     request, documents = user_data.request, user_data.tables["corpus"].rows
     return {
         "path": quoted(str(request.path)),
-        "name": request.called,
+        "name": request.benchmark_name,
         "language": request.language or user_data.spoken.language,
         "source": user_data.input.source,
-        "pairs": user_data.pairs and request.said("ingest", "pairs") is None,
+        "pairs": user_data.pairs and request.setting_at("ingest", "pairs") is None,
         "tables": [_table_values(user_data, table) for table in user_data.tables],
         "queries": queries,
         "html": sum(table.html for table in user_data.tables.values())
-        if user_data.request.said("ingest", "html") is None
+        if user_data.request.setting_at("ingest", "html") is None
         else 0,
         "documents": documents,
         "sample": TRIAL if queries > 2 * TRIAL else None,

@@ -29,36 +29,36 @@ class ModelTest(Record, schema_name="test"):
     """What one tiny call to a model came to; an error if it cannot judge as it is set."""
 
     name: str = figure("name of the judge")
-    model: str = figure("as the reply names it")
-    json_mode: str = figure("how an answer in JSON is asked for")
+    model: str = figure("model name in the reply")
+    json_mode: str = figure("method by which answers in JSON are requested")
     seconds: float = figure("from sending to the reply, including loading and connecting", digits=2)
-    finish: str = figure("why the reply ended")
-    grades: Mapping[str, str | None] = figure("label of a passage -> grade; null where none could be read")
+    finish: str = figure("finish reason of the reply")
+    grades: Mapping[str, str | None] = figure("label of a passage -> grade; null if it could not be read")
     usage: Usage | None = figure("tokens of the call")
     cost: float | None = figure("price of the call; null without a price or usage", digits=6)
-    currency: str | None = figure("of the cost")
-    problem: str = figure("why it cannot judge; empty if it can")
+    currency: str | None = figure("currency of the cost")
+    problem: str = figure("reason why the model cannot judge; empty if it can")
 
 
 class ModelRow(Record, schema_name="row"):
     """A row per language model that can be named."""
 
     name: str = figure("name of the judge")
-    source: Literal["pipeline", "preset"] = figure("where it is defined")
+    source: Literal["pipeline", "preset"] = figure("definition of the judge")
     kind: str = figure("provider")
-    model: str | None = figure("as the vendor names it")
-    address: str | None = figure("where requests go")
-    key: str | None = figure("variable that the key is read from; null where none is sent")
-    egress: str = figure("where texts go")
-    set: bool | None = figure("whether the variable holds a key")
-    json_mode: str = figure("how an answer in JSON is asked for")
-    context: int | None = figure("tokens")
-    input: float | None = figure("price of a million tokens")
-    output: float | None = figure("price of a million tokens")
-    currency: str | None = figure("of the prices")
-    date: str | None = figure("of the price")
-    batch: bool = figure("whether it can be asked by batches")
-    note: str | None = figure("what to know of it")
+    model: str | None = figure("model name at the provider")
+    address: str | None = figure("address that requests are sent to")
+    key: str | None = figure("environment variable of the key; null if none is sent")
+    egress: str = figure("destination of the texts")
+    set: bool | None = figure("whether the environment variable holds a key")
+    json_mode: str = figure("method by which answers in JSON are requested")
+    context: int | None = figure("context window in tokens")
+    input: float | None = figure("price of a million input tokens")
+    output: float | None = figure("price of a million output tokens")
+    currency: str | None = figure("currency of the prices")
+    date: str | None = figure("date of the prices")
+    batch: bool = figure("whether the provider's batches can be used")
+    note: str | None = figure("remark on the model")
 
 
 def listed(own: Mapping[str, Settings]) -> list[ModelRow]:

@@ -19,13 +19,12 @@ from curate.core.progress import StepLabel, counting, waiting
 from curate.retrieval.vectors.cache import keys_of
 from curate.runs.command import Command, Names, argument, option, setting
 from curate.runs.outputs import free_place
-from curate.stats.bootstrap import FEW
 from curate.stats.neighbour_recall import NEAR
 from curate.system.extras import require
 from curate.system.files import write_json, write_text
 from curate.view.answers import Result
 from curate.view.record_words import RecordWords
-from curate.view.text import as_table
+from curate.view.text import as_table, too_few
 
 TRIED = 32
 """Number of texts that a time estimate encodes per encoder; their vectors stay in the cache."""
@@ -37,9 +36,9 @@ class LeftTexts(Record, schema_name="left"):
     """Texts that one model has left to encode."""
 
     model: str = figure("name of the model")
-    texts: int = figure("different texts")
-    to_encode: int = figure("those of them that the cache lacks")
-    seconds: float = figure("estimate, measured on some of them", digits=1)
+    texts: int = figure("distinct texts")
+    to_encode: int = figure("distinct texts that are not in the cache")
+    seconds: float = figure("estimate, timed on some of the texts", digits=1)
 
 
 class NotesPlan(Record, schema_name="planned"):
@@ -89,9 +88,9 @@ class NotesCommand(Command):
         """Return the figures; with `plan`, a row per model with the texts that are left to encode."""
         say = RecordWords("notes/notes")
         if self.plan:
-            left = planned(self)
-            rows = [vars(row) for row in left.plan]
-            return Result(left, [as_table(rows) if rows else say("nothing_left")])
+            plan = planned(self)
+            rows = [vars(row) for row in plan.plan]
+            return Result(plan, [as_table(rows) if rows else say("nothing_left")])
         summary = evaluate(self)
         return Result(summary, _text(summary, say), summary.notes)
 
@@ -138,9 +137,7 @@ def evaluate(command: NotesCommand) -> NotesFigures:
     if command.out is None:
         return summary
     command.out.mkdir(parents=True, exist_ok=True)
-    write_json(
-        command.out / "figures.json", {name: entry for name, entry in summary.to_json().items() if name != "folder"}
-    )
+    write_json(command.out / "figures.json", summary.to_json("folder"))
     write_text(command.out / "README.md", figures.readme(summary))
     return replace(summary, folder=str(command.out))
 
@@ -214,8 +211,7 @@ def _caveats(
     table, notes, say = plan.table, list[str](), RecordWords("notes/notes")
     if table.dropped:
         notes.append("left out: " + ", ".join(f"{count:,} rows {why}" for why, count in table.dropped.items()))
-    if table.groups < FEW:
-        notes.append(f"under {FEW} groups: these intervals are too narrow")
+    notes += too_few(table.groups, "groups")
     tied = [row for row in rows if row.by_chance is not None]
     for name in models:
         most = max(

@@ -48,11 +48,11 @@ class NotesTask(Record, schema_name="task"):
 class NotesExport(Record, schema_name="export"):
     """Tasks that stock mteb scores, of masked texts."""
 
-    folder: str = figure("where the tasks lie")
-    masked: Mapping[str, int] = figure("kind of personal data -> how often it was masked")
-    residual: int = figure("places that still look like personal data")
+    folder: str = figure("folder of the tasks")
+    masked: Mapping[str, int] = figure("category of PII -> masked spans")
+    residual: int = figure("spans with possible residual PII")
     tasks: tuple[NotesTask, ...] = figure("a row per task")
-    notes: tuple[str, ...] = figure("what was left out")
+    notes: tuple[str, ...] = figure("tasks that were left out, and why")
 
 
 def need_free(folder: Path) -> None:

@@ -28,8 +28,8 @@ class NoteFigure(Record, schema_name="row"):
     value: float | None = figure("the measure")
     low: float | None = figure("lower bound of the 95 % interval over groups")
     high: float | None = figure("upper bound")
-    by_chance: float | None = figure("a recall if chance orders what ties")
-    ceiling: float | None = figure("highest recall that the protocol card allows")
+    by_chance: float | None = figure("recall if ties are ordered by chance")
+    ceiling: float | None = figure("highest recall possible under the protocol")
 
 
 class ModelGap(Record, schema_name="difference"):
@@ -39,7 +39,7 @@ class ModelGap(Record, schema_name="difference"):
     at: int | None = figure("depth of a recall")
     one: str = figure("the better model")
     other: str = figure("the other model")
-    value: float | None = figure("one less other, ties by chance")
+    value: float | None = figure("better less worse model, ties ordered by chance")
     low: float | None = figure("lower bound of the 95 % interval over groups")
     high: float | None = figure("upper bound")
 
@@ -50,11 +50,11 @@ class FloorGap(Record, schema_name="above"):
     measure: str = figure("a protocol, an AUROC or a silhouette", key="figure")
     at: int | None = figure("depth of a recall")
     model: str = figure("name of the model")
-    floor: str = figure("the best floor")
-    value: float | None = figure("model less floor, ties by chance")
+    floor: str = figure("name of the best trivial baseline")
+    value: float | None = figure("model less baseline, ties ordered by chance")
     low: float | None = figure("lower bound of the 95 % interval over groups")
     high: float | None = figure("upper bound")
-    beaten: bool = figure("whether the interval lies above 0")
+    beaten: bool = figure("whether the interval is above 0")
 
 
 class NoteModel(Record, schema_name="encoder"):
@@ -62,7 +62,7 @@ class NoteModel(Record, schema_name="encoder"):
 
     model: str = figure("name of the encoder")
     revision: str = figure("its revision")
-    floor: bool = figure("whether it is there to be beaten")
+    floor: bool = figure("whether it is a trivial baseline")
 
 
 class NotesFigures(Record, schema_name="found"):
@@ -72,20 +72,22 @@ class NotesFigures(Record, schema_name="found"):
     columns: Mapping[str, str] = figure("field -> column of the table")
     texts: int = figure("rows with a text")
     groups: int = figure("groups, such as patients")
-    chains: int = figure("groups with a pair")
-    pairs: int = figure("texts with a next one of their group")
+    chains: int = figure("groups with at least one pair")
+    pairs: int = figure("texts followed by another text of their group")
     labels: Mapping[str, int] = figure("label or style -> different values")
     dropped: Mapping[str, int] = figure("reason -> rows")
-    folds: int = figure("parts that the probe is fitted on in turn")
-    seeds: int = figure("how often the texts were parted anew")
+    folds: int = figure("folds of the cross-validated probe")
+    seeds: int = figure("number of random splits into folds")
     models: tuple[NoteModel, ...] = figure("encoders, trivial baselines last")
     figures: tuple[NoteFigure, ...] = figure("a row per measure and encoder")
-    differences: tuple[ModelGap, ...] = figure("a row per measure and two models")
-    against_floors: tuple[FloorGap, ...] = figure("a row per measure of quality and model")
+    differences: tuple[ModelGap, ...] = figure("paired differences, a row per measure and two models")
+    against_floors: tuple[FloorGap, ...] = figure(
+        "differences from the best baseline, a row per measure of quality and model"
+    )
     undefined: Mapping[str, str] = figure("measure -> why it is not defined")
-    notes: tuple[str, ...] = figure("what to know before a figure is used")
+    notes: tuple[str, ...] = figure("caveats, one sentence each")
     export: NotesExport | None = figure("tasks that were written")
-    folder: str | None = figure("where the page and the figures lie")
+    folder: str | None = figure("folder of the written page, tables and charts; null if nothing was written")
 
 
 def shown_name(row: NoteFigure | ModelGap | FloorGap, say: RecordWords) -> str:

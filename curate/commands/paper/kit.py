@@ -57,21 +57,21 @@ class Absent(Record):
     """A missing table or figure."""
 
     name: str = figure("name of the table or figure")
-    found: str = figure("what is missing and why")
-    next: str | None = figure("command that makes it")
+    found: str = figure("missing data and the reason")
+    next: str | None = figure("command that makes the table or figure")
 
 
 class PaperKit(Record, schema_name="kit"):
     """Tables and figures of a run for a paper, and what was not done."""
 
     run: str = figure("run folder")
-    folder: str = figure("where csv/, tables/ and figures/ lie")
-    language: Literal["en", "zh"] = figure("of captions and figures")
+    folder: str = figure("folder of csv/, tables/ and figures/")
+    language: Literal["en", "zh"] = figure("language of captions and figures")
     document: str = figure("LaTeX document that shows them all")
-    tables: tuple[WrittenTable, ...] = figure("in the order of the document")
-    figures: tuple[WrittenFigure, ...] = figure("in the order of the document")
+    tables: tuple[WrittenTable, ...] = figure("written tables, in the order of the document")
+    figures: tuple[WrittenFigure, ...] = figure("written figures, in the order of the document")
     not_done: tuple[Absent, ...] = figure("tables and figures without data")
-    files: tuple[str, ...] = figure("relative to the folder")
+    files: tuple[str, ...] = figure("written files, relative to the folder")
 
 
 def paper(run: Run, out: Path | None = None, language: str | None = None, progress: Progress = quiet) -> PaperKit:

@@ -38,12 +38,12 @@ TWICE = 50
 class PilotDrawn(Record, schema_name="drawn"):
     """The pilot that was drawn, and the files to hand out."""
 
-    sample: Path = figure("folder")
-    files: tuple[Path, ...] = figure("sheets, and a guide")
+    sample: Path = figure("folder of the sample")
+    files: tuple[Path, ...] = figure("annotation sheets and guide")
     pairs: int = figure("pairs that were drawn")
-    of: Literal["pilot"] = figure("what the sample is for")
-    queries: int = figure("queries of these pairs")
-    queries_in_pool: int = figure("queries of all pairs")
+    of: Literal["pilot"] = figure("purpose of the sample")
+    queries: int = figure("queries of the drawn pairs")
+    queries_in_pool: int = figure("queries of all pooled pairs")
 
 
 class PilotExportCommand(OnPipeline):
@@ -122,7 +122,6 @@ def draw(run: Run, command: PilotExportCommand) -> Sample:
         "queries": rows["query_id"].n_unique(),
         "queries_in_pool": pool["query_id"].n_unique(),
     }
-    scale_fields = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": rubric.all_meanings}
     design = Design(
         options.name,
         "relevance",
@@ -132,7 +131,8 @@ def draw(run: Run, command: PilotExportCommand) -> Sample:
         [Stratum("pool", len(pool), len(rows))],
         options.overlap,
         facts,
-        **scale_fields,  # type: ignore[arg-type]  # two fields of two types
+        scale=None if scale == FIVE else scale.to_json(),
+        meanings={} if scale == FIVE else rubric.all_meanings,
     )
     sample = Sample(folder, design, placed(with_texts(run.folder, rows), options))
     sample.freeze()

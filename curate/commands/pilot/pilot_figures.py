@@ -90,8 +90,8 @@ def answers(collected: Desk, pool: Container[tuple[str, str]]) -> PilotAnswers:
 class PeopleKappa(Record, schema_name="twice"):
     """Agreement of people with each other, at the cut."""
 
-    pairs: int = figure("read by two people")
-    kappa: float | None = figure("Cohen's")
+    pairs: int = figure("pairs read by two assessors")
+    kappa: float | None = figure("Cohen's kappa")
     low: float | None = figure("lower bound of the 95 % interval")
     high: float | None = figure("upper bound")
 
@@ -99,17 +99,17 @@ class PeopleKappa(Record, schema_name="twice"):
 class RuleKappa(Record, schema_name="rule"):
     """A rule that makes labels of judges' grades, and its agreement with people."""
 
-    rule: str = figure("as people read it")
+    rule: str = figure("the rule in words")
     judges: tuple[str, ...] = figure("judges of the rule")
-    votes: int = figure("judges that must give the grade or a better one")
-    cut: int = figure("place of that grade on the scale, 0 is the lowest")
+    votes: int = figure("judges that must give the grade `grade` or a better one")
+    cut: int = figure("index of that grade on the scale, 0 for the lowest")
     grade: str = figure("name of that grade")
-    calls: int = figure("judges that are asked about a pair")
-    price: float | None = figure("per pair of the pool; null where it is not known")
-    kappa: float | None = figure("with people; too high for a rule that was chosen by it")
+    calls: int = figure("judges that are asked per pair")
+    price: float | None = figure("price per pair of the pool; null if unknown")
+    kappa: float | None = figure("Cohen's kappa with assessors; biased upwards for a rule that was chosen by it")
     low: float | None = figure("lower bound of the 95 % interval, which resamples queries")
     high: float | None = figure("upper bound")
-    pairs: int = figure("pairs that people and the rule both labelled")
+    pairs: int = figure("pairs labelled by assessors and by the rule")
 
 
 class PilotFigures(Record, schema_name="compared"):
@@ -117,23 +117,21 @@ class PilotFigures(Record, schema_name="compared"):
 
     sample: str = figure("name of the pilot")
     pairs: int = figure("pairs that were drawn")
-    answered: int = figure("those that people graded, and that the run still has")
-    relevant: int = figure("relevant ones of them")
+    answered: int = figure("pairs that assessors graded and the run still has")
+    relevant: int = figure("graded pairs that assessors find relevant")
     queries: int = figure("queries of the graded pairs")
-    scale: Mapping[str, Any] = figure("grades of people and judges")
-    people: PeopleKappa = figure("people's own kappa, the ceiling of every rule's")
-    unreadable: Mapping[str, str] = figure(
-        "candidate that was given up, for nobody could read its answers -> what was found"
-    )
-    judges: Mapping[str, int] = figure("candidate -> pairs that it graded")
-    rules: tuple[RuleKappa, ...] = figure("the best kappa first")
-    default: RuleKappa | None = figure("the rule that nobody chose, which the others are held against")
-    proposal: RuleKappa | None = figure("the cheapest within 0.05 of the best; null if no rule has a kappa")
-    settings: Any = figure("setting of a pipeline -> value, of the proposal; null without one")
-    single: bool = figure("whether one judge alone could be proposed")
-    warnings: tuple[str, ...] = figure("what limits the comparison", default=())
-    currency: str | None = figure("of the prices", default=None)
-    written: Path | None = figure("pipeline file that the settings were written into", default=None)
+    scale: Mapping[str, Any] = figure("scale of the grades")
+    people: PeopleKappa = figure("kappa between assessors, the upper limit for a rule")
+    unreadable: Mapping[str, str] = figure("candidate left out because its answers could not be read -> the reason")
+    judges: Mapping[str, int] = figure("candidate -> graded pairs")
+    rules: tuple[RuleKappa, ...] = figure("rules by kappa, the best first")
+    default: RuleKappa | None = figure("the default rule, for comparison; null for a single judge")
+    proposal: RuleKappa | None = figure("the cheapest rule within 0.05 of the best kappa; null if no rule has one")
+    settings: Any = figure("pipeline settings of the proposal -> value; null without one")
+    single: bool = figure("whether a single judge may be proposed")
+    warnings: tuple[str, ...] = figure("limits of the comparison", default=())
+    currency: str | None = figure("currency of the prices", default=None)
+    written: Path | None = figure("pipeline file with the written settings", default=None)
 
     @property
     def changes(self) -> Changes:

@@ -198,9 +198,7 @@ def compare(run: Run, command: PilotReportCommand) -> PilotFigures:
         )
         figures = replace(figures, currency=currency)
         context.out.mkdir(exist_ok=True)
-        entries = figures.to_json()
-        del entries["written"]  # of this call
-        write_json(context.out / "pilot.json", entries)
+        write_json(context.out / "pilot.json", figures.to_json("written"))
     return figures
 
 

@@ -27,7 +27,7 @@ class ReadyPoint(Record, schema_name="point"):
     """One point of the checklist."""
 
     name: str = figure('such as licence, or "floors" with the name of a task')
-    state: State = figure("what the point came to")
+    state: State = figure("result of the point")
     found: str = figure("finding, as a sentence")
     next: str | None = figure("command that takes an open point further", default=None)
 

@@ -239,9 +239,9 @@ class Checklist(Record):
     not_ok: int = figure("points that are not ok")
     not_measured: int = figure("points that were not measured")
     points: tuple[ReadyPoint, ...] = figure("all points")
-    folder: str | None = figure("what --out wrote for a pull request")
-    files: tuple[str, ...] = figure("paths below it that were written")
-    edited: tuple[str, ...] = figure("of those that stood there, the ones that somebody edited and that were left")
+    folder: str | None = figure("folder for a pull request, written by --out")
+    files: tuple[str, ...] = figure("written files, relative to that folder")
+    edited: tuple[str, ...] = figure("files of that folder that were edited by hand and left as they are")
 
 
 def checklist(run: Run, out: Path | None = None) -> Checklist:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from curate.runs.runner import Run
 
 
-def of(named: str, for_scores: "Path | None") -> str:
-    """Return the object of a sample: `scores` with --for-scores, else --of (`named`); ConfigError for both."""
-    if for_scores is not None and named != "labels":
-        raise ConfigError(f"--for-scores: found --of {named} beside it, expected one of them; leave out --of")
-    return named if for_scores is None else "scores"
+def of(requested: str, for_scores: "Path | None") -> str:
+    """Return the object of a sample: `scores` with --for-scores, else --of (`requested`); ConfigError for both."""
+    if for_scores is not None and requested != "labels":
+        raise ConfigError(f"--for-scores: found --of {requested} beside it, expected one of them; leave out --of")
+    return requested if for_scores is None else "scores"
 
 
 def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contested: bool) -> str | None:
@@ -41,8 +41,8 @@ def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contes
     if not contested and target != ACCEPT:
         return None
     option = "--contested" if contested else f"--target {ACCEPT}"
-    odd = {"--target": contested and target is not None, "--margin": bool(margins), "--of": of != "labels"}
-    if wrong := next((name for name, is_given in odd.items() if is_given), None):
+    conflicts = {"--target": contested and target is not None, "--margin": bool(margins), "--of": of != "labels"}
+    if wrong := next((name for name, is_given in conflicts.items() if is_given), None):
         raise ConfigError(f"{wrong}: found together with {option}, which has a design of its own; leave it out")
     return CONTESTED if contested else ACCEPT
 
@@ -114,14 +114,14 @@ class DrawnStratum(Record, schema_name="some_stratum"):
     pairs: int = figure("its pairs")
     drawn: int = figure("pairs that were drawn")
     read: int = figure("pairs that were read")
-    relevant: int = figure("of those read")
+    relevant: int = figure("read pairs that assessors find relevant")
 
 
 class SampleProgress(Record, schema_name="of_some"):
     """How far a sample was read that is none of all pairs; estimates are those of the command that uses it."""
 
     sample: str = figure("name of the sample")
-    of: str = figure("accept, contested or scores")
+    of: str = figure("purpose of the sample: accept, contested or scores")
     rows: int = figure("rows that were drawn")
     read: int = figure("rows that were read")
     strata: tuple[DrawnStratum, ...] = figure("a row per stratum")
@@ -142,10 +142,8 @@ def report(review: "Desk", notices: Sequence[str]) -> Result[SampleProgress]:
         for stratum in review.sample.design.strata
     )
     of = str(review.sample.design.facts["of"])
-    figures, say = (
-        SampleProgress(review.sample.design.name, of, len(rows), len(read), strata),
-        RecordWords("review/report"),
-    )
+    figures = SampleProgress(review.sample.design.name, of, len(rows), len(read), strata)
+    say = RecordWords("review/report")
     use = [say(of)] if of in say.words else []
     lines = [say("progress", figures), as_table([say.cells("stratum", stratum) for stratum in strata]), *use]
     return Result(figures, lines, notices)
@@ -154,10 +152,8 @@ def report(review: "Desk", notices: Sequence[str]) -> Result[SampleProgress]:
 def report_items(review: "Desk", notices: Sequence[str]) -> Result[item_proof.ItemProof]:
     """Return the precision of a task type's published labels, by the rows of a sample read so far."""
     kind = items.chosen(str(review.sample.design.facts["of"]))
-    proof, say = (
-        item_proof.prove(review, items.of_run(review.sample.folder.parents[1], kind)),
-        RecordWords("review/report"),
-    )
+    proof = item_proof.prove(review, items.of_run(review.sample.folder.parents[1], kind))
+    say = RecordWords("review/report")
     sides, precision = [say("with_labels", proof)], proof.precision
     if sum(bool(person.read) for person in proof.people.values()) > 1:
         sides.append(say("between_people", proof))

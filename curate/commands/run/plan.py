@@ -216,23 +216,23 @@ class PlannedCalls(Record, schema_name="asked"):
     """Calls of one model for one purpose of a stage."""
 
     stage: str = figure("stage that calls the model")
-    asked: str = figure("the model, with what it is asked for")
-    calls: int | None = figure("null where it cannot be counted yet")
-    prompt_tokens: int | None = figure("estimate")
-    answer_tokens: int | None = figure("at most")
-    least: float | None = figure("cost at least", digits=2)
+    asked: str = figure("model and its task in the stage")
+    calls: int | None = figure("number of calls; null if it cannot be estimated yet")
+    prompt_tokens: int | None = figure("prompt tokens, an estimate")
+    answer_tokens: int | None = figure("output tokens at most")
+    least: float | None = figure("cost at least, in a cascade", digits=2)
     most: float | None = figure("cost at most; null without a price", digits=2)
-    currency: str | None = figure("of the cost")
-    exact: bool = figure("counted in the input of the stage, which is there, not forecast")
+    currency: str | None = figure("currency of the cost")
+    exact: bool = figure("whether calls were counted in the stage's input; else they are forecast from the source")
 
 
 class ModelPrice(Record, schema_name="price"):
     """Price of a model."""
 
     model: str = figure("name of the model")
-    input: float | None = figure("per million tokens; null where it is unknown", digits=4)
-    output: float | None = figure("likewise", digits=4)
-    currency: str | None = figure("of the price")
+    input: float | None = figure("price of a million input tokens; null if unknown", digits=4)
+    output: float | None = figure("price of a million output tokens; null if unknown", digits=4)
+    currency: str | None = figure("currency of the price")
     date: str | None = figure("day on which it was read")
     source: str | None = figure("page on which it was read")
 
@@ -240,14 +240,16 @@ class ModelPrice(Record, schema_name="price"):
 class RunPlan(Record, schema_name="bill"):
     """What all stages of a pipeline would ask of models (--plan), and what that costs at most."""
 
-    rows: tuple[PlannedCalls, ...] = figure("empty if nothing is left to send")
-    prices: tuple[ModelPrice, ...] = figure("of all models that would be asked")
-    least: float | None = figure("what all rows come to at least, in a cascade; null where one is not known")
-    most: float | None = figure("what all rows come to at most; likewise")
-    known: float | None = figure("what the rows with a price come to at most; null without a rate into one currency")
-    currency: str | None = figure("of the totals")
-    assumed: tuple[str, ...] = figure("what was assumed, a sentence each")
-    unknown: tuple[str, ...] = figure("what is not known and how to set it, a sentence each")
+    rows: tuple[PlannedCalls, ...] = figure("calls by stage and model; empty if nothing is left to send")
+    prices: tuple[ModelPrice, ...] = figure("prices of all models that would be asked")
+    least: float | None = figure("total cost at least, in a cascade; null if a cost is unknown")
+    most: float | None = figure("total cost at most; null if a cost is unknown")
+    known: float | None = figure(
+        "total cost at most of the rows with a price; null if rates to one currency are missing"
+    )
+    currency: str | None = figure("currency of the totals")
+    assumed: tuple[str, ...] = figure("assumptions, one sentence each")
+    unknown: tuple[str, ...] = figure("unknown costs and the setting for each, one sentence each")
 
 
 def plan(work: Run) -> RunPlan:

@@ -13,8 +13,8 @@ from curate.view.answers import Result
 class CommandSchema(Record, schema_name="row"):
     """A command whose answer has a schema."""
 
-    command: str = figure("what is typed behind `curate`")
-    about: str = figure("what it answers")
+    command: str = figure("words of the command, such as `check pool`")
+    about: str = figure("content of its data")
 
 
 class SchemaCommand(Command):

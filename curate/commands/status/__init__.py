@@ -59,23 +59,23 @@ class TableColumn(Record, schema_name="column"):
     """A column of a table."""
 
     name: str = figure("name of the column")
-    type: str = figure("as polars names it")
+    type: str = figure("data type, a name of polars")
 
 
 class TableHead(Record, schema_name="table"):
     """The columns and first rows of a table, or the figures of a JSON file of the run."""
 
     path: Path = figure("file of the table")
-    rows: int = figure("of the whole table")
-    columns: tuple[TableColumn, ...] = figure("in the order of the table")
+    rows: int = figure("rows of the whole table")
+    columns: tuple[TableColumn, ...] = figure("columns in the order of the table")
     head: tuple[Mapping[str, Any], ...] = figure("the first rows, column -> value; dates as ISO 8601")
 
 
 class FileFigures(Record, schema_name="figures"):
     """The figures of a JSON file of a run."""
 
-    path: Path = figure("the file")
-    figures: Any = figure("what the file holds")
+    path: Path = figure("path of the file")
+    figures: Any = figure("content of the file")
 
 
 class ShowCommand(OnRun):

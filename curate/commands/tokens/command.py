@@ -36,10 +36,10 @@ Cells = dict[str, str]
 class Term(Record):
     """A term that is split into several tokens."""
 
-    term: str = figure("in lower case")
-    times: int = figure("how often it is in the texts")
-    texts: int = figure("texts that it is in")
-    tokens: float = figure("per time", digits=2)
+    term: str = figure("the term, in lower case")
+    times: int = figure("occurrences in the texts")
+    texts: int = figure("texts that contain it")
+    tokens: float = figure("mean tokens per occurrence", digits=2)
     of_saved: float = figure("share of all tokens beyond the first of a unit", digits=2, percent=True)
 
 
@@ -47,7 +47,7 @@ class ModelTokens(Record, schema_name="model"):
     """What one tokenizer makes of the texts."""
 
     model: str = figure("name of the model")
-    own: int | None = figure("longest input in tokens; null where the model takes any")
+    own: int | None = figure("longest input in tokens; null if unlimited")
     how: str = figure('how units are told, "in the text", "word by word" or "not told"')
     tokens: int = figure("tokens of all texts")
     fertility: Figure = figure("tokens per unit")
@@ -68,8 +68,8 @@ class TextsTokens(Record, schema_name="part"):
     part: str = figure("queries, documents, or the name of a file")
     texts: int = figure("texts with at least one letter")
     units: int = figure("words, Chinese or Japanese characters, and runs of other signs")
-    characters: int = figure("those of them that are Chinese or Japanese characters")
-    per: Literal["word", "character"] = figure("what most units are")
+    characters: int = figure("units that are Chinese or Japanese characters")
+    per: Literal["word", "character"] = figure("most frequent type of unit")
     models: tuple[ModelTokens, ...] = figure("a row per model")
 
 
@@ -77,10 +77,10 @@ class TokensFigures(Record, schema_name="found"):
     """What tokenizers make of texts, and what is cut."""
 
     place: str = figure("folder or file of the texts")
-    lengths: tuple[int, ...] = figure("tokens over which texts are counted")
-    parts: tuple[TextsTokens, ...] = figure("queries first")
-    notes: tuple[str, ...] = figure("what limits the figures")
-    folder: str | None = figure("where the page and the figures lie")
+    lengths: tuple[int, ...] = figure("numbers of tokens; texts that exceed them are counted")
+    parts: tuple[TextsTokens, ...] = figure("queries, then documents")
+    notes: tuple[str, ...] = figure("caveats, one sentence each")
+    folder: str | None = figure("folder of the written page and figures; null if nothing was written")
 
 
 SHOWN = 5
@@ -286,9 +286,7 @@ def report(command: TokensCommand) -> TokensFigures:
     )
     if command.out is not None:
         command.out.mkdir(parents=True, exist_ok=True)
-        write_json(
-            command.out / "tokens.json", {name: cell for name, cell in figures.to_json().items() if name != "folder"}
-        )
+        write_json(command.out / "tokens.json", figures.to_json("folder"))
         write_text(command.out / "README.md", readme(figures))
     return figures
 

@@ -62,29 +62,29 @@ class TriplesRead(Record, schema_name="triples"):
     queries: int = figure("distinct queries")
     positives: int = figure("relevant pairs of a query and a document")
     documents: int = figure("distinct documents")
-    examples: int = figure("rows that the recipe makes of them")
+    examples: int = figure("training rows that the recipe makes of the triples")
 
 
 class TrainFigures(Record, schema_name="found"):
     """What a model that was trained on triples gained on a test set; with --plan what training takes."""
 
-    version: int = figure("of these figures")
-    base: str = figure("model that training began with")
-    documents_by: str = figure("document model")
-    compared_with: str = figure("model whose scores are `base` in `test` and `legacy`")
+    version: int = figure("version of the stored figures")
+    base: str = figure("base model")
+    documents_by: str = figure("model that encodes documents")
+    compared_with: str = figure("model whose scores are `base` in the rows of `test` and `legacy`")
     identity: str = figure("digest of settings, triples and models")
-    triples: TriplesRead = figure("what the model was trained on")
+    triples: TriplesRead = figure("numbers of the triples")
     dev_queries: int = figure("queries held back to choose the step")
     origin: TriplesOrigin = figure("provenance of the triples")
-    settings: Any = figure("the section `train`")
+    settings: Any = figure("settings of the section `train`")
     few_seeds: bool = figure(f"whether fewer than {FEWEST_SEEDS} seeds were trained")
     versions: Mapping[str, str] = figure("library -> version")
     seeds: tuple[TrainedSeed, ...] = figure("a row per seed")
-    chosen: int = figure("seed whose model is in `model`, by its dev score")
-    test: tuple[TaskGain, ...] = figure("tasks of the test set")
-    legacy: tuple[TaskGain, ...] = figure("tasks that show what the model forgot")
-    notes: tuple[str, ...] = figure("what limits the scores")
-    folder: str = figure("where model, card and figures are")
+    chosen: int = figure("seed with the best dev score, whose model is published")
+    test: tuple[TaskGain, ...] = figure("scores on the tasks of the test set")
+    legacy: tuple[TaskGain, ...] = figure("scores on the legacy tasks")
+    notes: tuple[str, ...] = figure("caveats, one sentence each")
+    folder: str = figure("folder of model, card and figures")
 
 
 class TrainCommand(Command):
@@ -170,7 +170,7 @@ def train(command: TrainCommand) -> TrainFigures:
     best = max(results, key=lambda result: (result.dev_after, -result.seed))
     _publish(work.out, str(best.seed))
     figures = _figures(work, results, best.seed, gains)
-    write_json(work.out / "train.json", {name: cell for name, cell in figures.to_json().items() if name != "folder"})
+    write_json(work.out / "train.json", figures.to_json("folder"))
     write_text(work.out / "README.md", readme(figures))
     return figures
 

@@ -60,9 +60,9 @@ def no_test_query(triples: TrainTriples, test_queries: Iterable[str], test: Path
 
 def _facts(folder: Path) -> dict[str, Any]:
     """Return the facts that `curate train-set` wrote to the manifest; DataError if there are none."""
-    card = manifest.read(folder).get("card")
+    card: Any = manifest.read(folder).get("card")
     try:
-        return dict(json.loads(card["facts"]))  # type: ignore[index]
+        return dict(json.loads(card["facts"]))
     except (TypeError, KeyError, ValueError) as error:
         raise DataError(
             f"{folder}/{manifest.NAME}: found no facts of a train set, expected what `curate train-set` writes there; "

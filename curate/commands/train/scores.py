@@ -64,13 +64,13 @@ class TaskGain(Record, schema_name="score"):
     task: str = figure("name of the task")
     kind: str = figure("type of the task, as mteb names it")
     measure: str = figure("main measure of the task")
-    base: float = figure("score of the model that it is compared with", digits=2, percent=True)
-    trained: float = figure("mean over seeds", digits=2, percent=True)
-    seeds: tuple[float, ...] = figure("score of every seed's model")
-    rows: int = figure("queries, or items, that were scored")
+    base: float = figure("score of the model for comparison", digits=2, percent=True)
+    trained: float = figure("score of the trained models, mean over seeds", digits=2, percent=True)
+    seeds: tuple[float, ...] = figure("score of each seed's model")
+    rows: int = figure("scored queries or items")
     difference: Figure | None = figure("trained less base per query, with a 95 % interval", digits=2, percent=True)
-    p: float | None = figure("of a paired randomisation test", digits=4)
-    smallest: float | None = figure("difference that so many queries would show in 80 of 100 cases")
+    p: float | None = figure("p-value of a paired randomisation test", digits=4)
+    smallest: float | None = figure("minimum detectable difference with these queries")
 
 
 class ModelScores:
@@ -101,7 +101,7 @@ def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
         warnings.simplefilter("ignore")
         plain = SentenceTransformerEncoderWrapper(model)
 
-    class Kept(SentenceTransformerEncoderWrapper):  # type: ignore[misc]
+    class CachingEncoder(SentenceTransformerEncoderWrapper):  # type: ignore[misc]
         def encode(
             self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None, **kwargs: Foreign
         ) -> Foreign:
@@ -117,7 +117,7 @@ def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wrapper = Kept(model)
+        wrapper = CachingEncoder(model)
     wrapper.mteb_model_meta = ModelMeta.create_empty({"name": f"curate/{name}", "revision": "local"})
     return wrapper
 

@@ -32,20 +32,18 @@ class TrainPlan(Record, schema_name="plan"):
     """Estimate of a training, which is not run."""
 
     recipe: str = figure("recipe of the training")
-    base: str = figure("model to begin with")
-    documents_by: str = figure("document model")
-    queries: int = figure("that train")
-    dev_queries: int = figure("held back to choose the step")
+    base: str = figure("base model")
+    documents_by: str = figure("model that encodes documents")
+    queries: int = figure("training queries")
+    dev_queries: int = figure("queries held back to choose the step")
     documents: int = figure("distinct documents of the triples")
-    examples: int = figure("rows that the recipe makes of the triples")
-    steps: int = figure("per seed")
+    examples: int = figure("training rows that the recipe makes of the triples")
+    steps: int = figure("steps per seed")
     seeds: int = figure("models that are trained")
-    weights: int = figure("of the query model")
+    weights: int = figure("weights of the query model")
     trained_weights: int = figure("weights that change")
-    memory_bytes: int = figure("weights, gradients and moments, without activations")
-    seconds: float = figure(
-        "estimate of all seeds, from a few texts that were encoded now; the test's scores not included"
-    )
+    memory_bytes: int = figure("bytes of weights, gradients and moments, without activations")
+    seconds: float = figure("estimated seconds of all seeds, timed on a few texts; without scoring the test set")
 
 
 def plan(recipe: RecipeData) -> TrainPlan:
@@ -119,14 +117,14 @@ class TrainedSeed(Record, schema_name="seed"):
     """Result of one seed of a training."""
 
     seed: int = figure("seed of the training")
-    best_step: int = figure("0 is the base")
+    best_step: int = figure("step with the best dev score, 0 for the base")
     dev_before: float = figure("nDCG@10 of the base on the dev queries", digits=4)
-    dev_after: float = figure("that of the best step", digits=4)
-    loss: Any = figure("step and loss")
-    dev: Any = figure("step and nDCG@10")
-    seconds: float = figure("of training, in the call that finished it")
-    resumed_from: int | None = figure("step of the checkpoint")
-    weights: str = figure("digest")
+    dev_after: float = figure("nDCG@10 of the best step on the dev queries", digits=4)
+    loss: Any = figure("pairs of step and loss")
+    dev: Any = figure("pairs of step and nDCG@10 on the dev queries")
+    seconds: float = figure("seconds of training, in the call that finished it")
+    resumed_from: int | None = figure("step of the checkpoint from which training resumed; null if it ran in one call")
+    weights: str = figure("digest of the model's weights")
 
 
 def trained(recipe: RecipeData, seed: int, folder: Path, progress: Progress) -> TrainedSeed:

@@ -40,7 +40,7 @@ class MinedBand(Record, schema_name="band"):
 
     positions: str = figure("first and last position in the pool, or all")
     pairs: int = figure("decided pairs without a label")
-    relevant: int = figure("those that the judge found relevant")
+    relevant: int = figure("pairs that the judge found relevant")
     share: float | None = figure("share of relevant ones; null without pairs")
     low: float | None = figure("lower bound of the 95 % interval, which resamples queries")
     high: float | None = figure("upper bound")
@@ -51,7 +51,7 @@ class LeakCounts(Record, schema_name="leaks"):
 
     encoder: str = figure("encoder that compares texts")
     queries: float = figure("similarity above which two queries are near-duplicates")
-    documents: float = figure("the same of documents")
+    documents: float = figure("similarity above which two documents are near-duplicates")
     overlap: float = figure("share of common words above which texts are near-duplicates")
     related: float = figure("similarity of queries whose positives are compared")
     leaking_queries: int = figure("queries that are near-duplicates of a test query")
@@ -63,8 +63,8 @@ class TrainSetFigures(Record, schema_name="figures"):
     """Figures of the train set, or the plan of judging (--plan)."""
 
     test: str | None = figure("name of the test set that was checked for leaks")
-    leaks: LeakCounts | None = figure("null if none was")
-    queries: Mapping[str, int] = figure("before, after, and reason -> queries that were left out")
+    leaks: LeakCounts | None = figure("result of the leak check; null without one")
+    queries: Mapping[str, int] = figure("queries before and after, and reason -> queries that were left out")
     panel: tuple[str, ...] = figure("judges that graded the candidates")
     heuristic: bool = figure("whether heuristics alone judged")
     verdicts: Mapping[str, int] = figure("verdict -> candidates")

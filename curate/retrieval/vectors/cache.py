@@ -31,9 +31,9 @@ TEXTS, LEAST = 64, 0.999
 class PrecisionCheck(Record):
     """Result of comparing vectors in another precision with those in float32: cosines of the same texts."""
 
-    texts: int = figure("compared with a float32 copy")
-    lowest: float = figure("cosine of the text that differs most", digits=5)
-    mean: float = figure("mean cosine", digits=5)
+    texts: int = figure("compared texts")
+    lowest: float = figure("lowest cosine of a text", digits=5)
+    mean: float = figure("mean cosine over the texts", digits=5)
 
 
 def nearness(subject: str, remedy: str, vectors: Sequence[Vectors], exact: Sequence[Vectors]) -> PrecisionCheck:

@@ -37,8 +37,8 @@ class SheetProblem(Record, schema_name="problem"):
 
     row: int = figure("number of the row as a spreadsheet counts, from 1")
     column: str = figure("header of the column in the file")
-    found: str = figure("what the cell contains; never a text of the corpus")
-    expected: str = figure("what the cell may contain")
+    found: str = figure("content of the cell; never a text of the corpus")
+    expected: str = figure("valid contents of the cell")
     row_id: str | None = figure("id of the row, which is not imported; null if it is unknown", default=None)
 
     def __str__(self) -> str:

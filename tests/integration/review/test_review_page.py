@@ -176,7 +176,7 @@ def test_without_scripts_the_forms_still_work(server: Server, page: Page) -> Non
     try:
         page.browser.get(f"{server.origin}/by/{ZHANG}")
         page.browser.find_element("css selector", "button[value=B]").click()
-        assert page.browser.find_element("css selector", ".told").text == "上一条已保存：B"
+        assert page.text_of(".told") == "上一条已保存：B"
     finally:
         page.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert said(server, ZHANG)[0] == "B"

@@ -1,4 +1,4 @@
-"""JSON Schemas of records are those that version 0.2 declared by hand, but for further descriptions."""
+"""JSON Schemas of records are those that version 0.2 declared by hand, but for descriptions."""
 
 import json
 from typing import Any
