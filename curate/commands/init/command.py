@@ -34,7 +34,7 @@ class InitCommand(InitOptions):
         user_data = self._look(request)
         while unsure := doubt(user_data):
             if unsure.sure:
-                request = user_data.request.also(unsure.choices[0].options)
+                request = user_data.request.with_assignments(unsure.choices[0].options)
             else:
                 request = _with_choice(user_data, unsure)
             user_data = self._look(request)

@@ -229,7 +229,7 @@ def _setting_commands(error: UserError, request: InitOptions) -> list[str]:
     files = ("--set", f"ingest.{table}.path={path}") if alone else ()
     values = [json.dumps(choice, ensure_ascii=False) for choice in choices] or ["VALUE"]
     commands = [request.command(*files, "--set", f"{match[0]}={setting}") for setting in values]
-    both = [name for name in TABLES[:2] if request.said("ingest", name, "path") == [path]]
+    both = [name for name in TABLES[:2] if request.setting_at("ingest", name, "path") == [path]]
     if match[0].endswith(".sheet") and choices and len(both) > 1:  # sheets of one form are read together
         every = json.dumps(list(choices), ensure_ascii=False)
         words = [word for name in both for word in ("--set", f"ingest.{name}.sheet={every}")]

@@ -57,7 +57,7 @@ def _asks(text: str) -> bool:
     return bool(_MARK.search(text) or (not _ENDED.search(text) and _ASKS.search(text.strip())))
 
 
-def chat(source: Source) -> "ChatColumns | None":
+def chat(source: Source) -> "SpeakerColumns | None":
     """Return the columns of a chat; None unless one column names who speaks and another what is said."""
     rows, count = first_columns(source)
     texts = sentences(source)
@@ -67,10 +67,10 @@ def chat(source: Source) -> "ChatColumns | None":
     asking: dict[str, dict[str, float]] = {}
     for name, values in rows.items():
         speakers = [str(value) for value in values]
-        each = set(speakers)
-        if name == text or len(values) != count or not 2 <= len(each) <= 6 or min(map(speakers.count, each)) < 2:
+        names = set(speakers)
+        if name == text or len(values) != count or not 2 <= len(names) <= 6 or min(map(speakers.count, names)) < 2:
             continue
-        said = {who: [str(cell) for cell, by in zip(rows[text], speakers, strict=True) if by == who] for who in each}
+        said = {who: [str(cell) for cell, by in zip(rows[text], speakers, strict=True) if by == who] for who in names}
         asking[name] = {who: sum(map(_asks, lines)) / len(lines) for who, lines in said.items()}
     if not asking or len(rows[text]) != count:
         return None
@@ -80,7 +80,7 @@ def chat(source: Source) -> "ChatColumns | None":
         for name, values in rows.items()
         if name not in (speaker, text) and len(values) == count and 1 < len({*map(str, values)}) <= count / 2
     ]
-    columns = ChatColumns(speaker, text, asking[speaker], sessions[0] if sessions else None)
+    columns = SpeakerColumns(speaker, text, asking[speaker], sessions[0] if sessions else None)
     return columns if columns.asker or plain_name(speaker.rsplit(".", 1)[-1]) in _SPEAKERS else None
 
 
@@ -90,7 +90,7 @@ _SPEAKERS = frozenset(
 
 
 @dataclass(frozen=True)
-class ChatColumns:
+class SpeakerColumns:
     """Columns of a chat, and the share of questions by speaker."""
 
     speaker: str

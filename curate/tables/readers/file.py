@@ -157,7 +157,7 @@ class File:
         return tagged.block(self.text) if self.format in ("txt", "tagged") else None
 
     @cached_property
-    def form(self) -> forms.Form | None:
+    def form(self) -> forms.RecordForm | None:
         """Return the form of a file whose rows are no items, by its first rows."""
         if self.chat is not None and self.both:
             return self.chat.form()

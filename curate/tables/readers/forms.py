@@ -24,7 +24,7 @@ LOOKED = 50
 
 
 @dataclass(frozen=True)
-class Form:
+class RecordForm:
     """A form of records that holds several tables, or none of its own."""
 
     name: str
@@ -313,9 +313,9 @@ class Chat:
     asks: tuple[str, ...]
     session: str | None = None
 
-    def form(self) -> Form:
+    def form(self) -> RecordForm:
         """Return the form of such a file."""
-        return Form(
+        return RecordForm(
             "chat",
             "an utterance",
             {
@@ -381,20 +381,20 @@ def _ratings(rows: Rows) -> Iterator[Row | Problem]:
 
 # Which form a file has, by its first rows.
 
-BULK = Form("elastic bulk", "a document behind its action line", {"corpus": _bulk_rows, "queries": _bulk_rows})
-NESTED = Form(
+BULK = RecordForm("elastic bulk", "a document behind its action line", {"corpus": _bulk_rows, "queries": _bulk_rows})
+NESTED = RecordForm(
     "nested",
     "a query with its passages, or a text with the questions about it",
     {"queries": _nested(_queries_of), "corpus": _nested(_documents_of), "qrels": _nested(_pairs_of)},
 )
-ANNOTATED = Form(
+ANNOTATED = RecordForm(
     "annotations",
     "a query and a passage, and what each annotator answered",
     {"queries": _annotated(0), "corpus": _annotated(1), "qrels": _annotated_pairs, "ratings": _ratings},
 )
 
 
-def recognised(rows: Rows, table: Table | None, *, both: bool) -> Form | None:
+def recognised(rows: Rows, table: Table | None, *, both: bool) -> RecordForm | None:
     """Return the form of a file by its first rows; None if each row is an item of its table.
 
     `table` is the wanted one, None for ratings; `both` is whether the file was given for queries and for documents.

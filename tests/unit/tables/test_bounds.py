@@ -31,8 +31,8 @@ def test_a_long_line_is_a_bad_row_and_the_next_ones_are_read(tmp_path: Path, enc
     first, problem, last = read(tmp_path / "c.jsonl")
     assert isinstance(problem, Problem)
     assert problem.sentence("c.jsonl") == (
-        "c.jsonl:2: found a longer record, expected at most 100 bytes; give a smaller one, or lift the bound with --set "
-        "ingest.bounds.record=NUMBER"
+        "c.jsonl:2: found a longer record, expected at most 100 bytes; give a smaller one, or lift the bound with "
+        "--set ingest.bounds.record=NUMBER"
     )
     assert [row.values["text"] for row in (first, last)] == ["a", "b"]  # type: ignore[attr-defined]
     assert not [row for row in read(tmp_path / "c.jsonl", Bounds(record=1_000)) if isinstance(row, Problem)]
