@@ -20,7 +20,7 @@ from curate.core.protocols import Progress, quiet
 from curate.system.resources import DEMOS
 from curate.tables.readers import TABLES, Row, Source, Table
 from curate.tables.readers.file import File
-from curate.tables.readers.folder import find, readable
+from curate.tables.readers.folder import find, readable, subsets
 from curate.tables.readers.guess import guess, has_known_name
 from curate.tables.readers.items import LINE, Item, item
 from curate.tables.readers.look import TableLook
@@ -63,9 +63,12 @@ def _missing_tables(folder: Path, absent: Sequence[Table], request: InitOptions)
     names = [path.name for path in files]
     listed = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "no file that can be read"
     remaining = request.with_options(source=None) if len(absent) > 1 else request
+    choices = [dict(zip(absent, chosen, strict=True)) for chosen in _assigned(files, absent)]
+    if len(absent) > 1 and (of_subsets := subsets(folder)):
+        choices = [{table: str(path) for table, path in paths.items()} for paths in of_subsets]
     commands = [
-        remaining.command(*(word for table, file in zip(absent, chosen, strict=True) for word in (f"--{table}", file)))
-        for chosen in _assigned(files, absent)
+        remaining.command(*(word for table, path in paths.items() for word in (f"--{table}", path)))
+        for paths in choices
     ]
     return (
         f"{folder}: found {listed}, expected {' and '.join(absent)} (such as {absent[0]}.jsonl, .csv or .xlsx, or a "
@@ -212,8 +215,11 @@ def _text_columns(config: Config, located: Sources) -> tuple[Mapping[Table, str]
     if not located.one_table:
         return {}, {}
     given_columns = {table: column for table in TABLES if (column := named(config, table).get("text"))}
-    cells = pairing.by_cells(pairing.sentences(located.tables["queries"][0]))
-    return (cells, cells) if cells and {**cells, **given_columns} == cells else ({}, given_columns)
+    source = located.tables["queries"][0]
+    cells = pairing.by_cells(pairing.sentences(source))
+    if cells and {**cells, **given_columns} == cells:
+        return cells, cells
+    return {}, given_columns or pairing.by_names([*pairing.text_columns(source)])
 
 
 def _setting_commands(error: UserError, request: InitOptions) -> list[str]:

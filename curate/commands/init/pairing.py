@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from curate.tables.readers import Source, Table
 from curate.tables.readers.guess import first_columns
 from curate.tables.readers.items import plain
-from curate.tables.readers.roles import plain_name
+from curate.tables.readers.markup import is_html, strip
+from curate.tables.readers.roles import first_named, plain_name, spellings
 
 _ASKING, _TELLING = 0.5, 0.2
 """Minimum share of questions in a column of questions; maximum share in a column of answers."""
@@ -25,8 +26,14 @@ def text_columns(source: Source) -> dict[str, list[str]]:
     """Return column -> non-empty texts of the first rows, for columns that contain only strings."""
     columns, _ = first_columns(source)
     all_text = {name: values for name, values in columns.items() if all(isinstance(v, str | None) for v in values)}
-    texts = {name: [str(cell) for cell in values if cell and str(cell).strip()] for name, values in all_text.items()}
+    texts = {
+        name: [_plain(str(cell)) for cell in values if cell and str(cell).strip()] for name, values in all_text.items()
+    }
     return {name: values for name, values in texts.items() if values}
+
+
+def _plain(text: str) -> str:
+    return strip(text) if is_html(text) else text
 
 
 def sentences(source: Source) -> dict[str, list[str]]:
@@ -51,6 +58,17 @@ def by_cells(columns: Mapping[str, Sequence[str]]) -> dict[Table, str]:
     if questions and len(answers) > 1:
         answers = [name for name in answers if length[name] >= length[questions[0]]]
     return {"queries": questions[0], "corpus": answers[0]} if len(questions) == len(answers) == 1 else {}
+
+
+def by_names(columns: Sequence[str]) -> dict[Table, str]:
+    """Return the columns of questions and answers by names that only queries and only documents have; {} without both.
+
+    In a table of both, `text` beside `query` is the document's.
+    """
+    names: dict[Table, set[str]] = {table: {*spellings(table, "text")} for table in ("queries", "corpus")}
+    question = first_named([name for name in columns if plain_name(name) not in names["corpus"]], "queries", "text")
+    answer = first_named([name for name in columns if name != question], "corpus", "text")
+    return {"queries": question, "corpus": answer} if question and answer else {}
 
 
 def _asks(text: str) -> bool:

@@ -68,16 +68,26 @@ _CHOSEN = ("is_selected", "is_relevant", "isrelevant", "selected", "relevance", 
 
 
 def _text_of(record: Record, table: Table) -> str:
-    """Return the text of a query or document in a record, by its usual names; empty if it has none."""
-    texts = {name: content for name, content in record.items() if isinstance(content, str) and content.strip()}
+    """Return the text of a query or document in a record, by its usual names; empty if it has none.
+
+    A list of texts, such as `paragraphs`, is one text of as many lines.
+    """
+    texts = {name: text for name, content in record.items() if (text := _lines(content)).strip()}
     name = first_named(texts, table, "text")
     return texts[name] if name else ""
 
 
+def _lines(content: object) -> str:
+    if isinstance(content, list) and content and all(isinstance(line, str) for line in content):
+        return "\n".join(content)
+    return content if isinstance(content, str) else ""
+
+
 def _id_of(record: Record, table: Table, text: str) -> str:
+    """Return the id in a record, else one made of its text; an address is none, for a page has several passages."""
     ids = {name: content for name, content in record.items() if isinstance(content, str | int) and str(content)}
-    name = first_named(ids, table, "id")
-    return str(ids[name]) if name else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    name = first_named([name for name in ids if "://" not in str(ids[name])], table, "id")
+    return str(ids[name]) if name else _hashed(text)
 
 
 def _lists(record: Record) -> dict[str, list[Record]]:
@@ -179,7 +189,7 @@ def _score(name: str, entry: Record) -> int:
 
 
 def _nested(records_of: Callable[[_Query | _Document], Iterable[Record]]) -> Callable[[Rows], Iterator[Row | Problem]]:
-    """Return a function that makes rows of the queries and documents in each record; of equal ids the first counts."""
+    """Return a function that makes rows of the queries and documents in each record; equal rows are one."""
 
     def read(rows: Rows) -> Iterator[Row | Problem]:
         seen: set[object] = set()
@@ -188,7 +198,7 @@ def _nested(records_of: Callable[[_Query | _Document], Iterable[Record]]) -> Cal
                 yield row
                 continue
             for record in (record for node in _nodes(row.values, row.line) for record in records_of(node)):
-                key = record.get("_id") or (record["query-id"], record["corpus-id"])
+                key = tuple(record.values())  # another text under the same id is a fault, which `ingest` names
                 if key not in seen:
                     seen.add(key)
                     yield Row(row.line, record, row.at)
@@ -226,6 +236,8 @@ def answers(record: Record) -> dict[str, str]:
         for number, entry in enumerate(entries if isinstance(entries, list) and is_objects(entries) else ()):
             if entry.get("was_cancelled") or entry.get("status") in ("draft", "discarded"):
                 continue
+            if not entry.keys() & {"result", "values", *_PEOPLE}:
+                continue  # a note on the text, not what a person answered
             person = next((entry[key] for key in _PEOPLE if entry.get(key) is not None), number + 1)
             person = (
                 next((person[key] for key in ("email", "username", "id") if key in person), number + 1)
@@ -413,7 +425,8 @@ def recognised(rows: Rows, table: Table | None, *, both: bool) -> RecordForm | N
 
 def _states_pairs(record: Record, *, both: bool) -> bool:
     """Return whether a record holds a query in documents or documents in a query, and no question with its answer."""
-    if _question(record) and _text_of(record, "corpus"):
+    texts = {name: content for name, content in record.items() if isinstance(content, str)}
+    if _question(record) and _text_of(texts, "corpus"):
         return False
     if not both and not _question(record) and not _asked_about(_lists(record)):
         return False

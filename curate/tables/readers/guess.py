@@ -170,6 +170,8 @@ def _column_by_name(field: str, table: Table, columns: Mapping[str, Sequence[obj
 
     If no complete name fits, the last part of a dotted name is compared.
     """
+    if field == "text":  # a list, such as `answers`, is no text
+        columns = {name: values for name, values in columns.items() if not all(isinstance(v, list) for v in values)}
     exact = next((name for name in NAMES[table][field] if name in columns), None)
     spelt = {plain_name(name.rsplit(".", 1)[-1]): name for name in sorted(columns, key=lambda name: -name.count("."))}
     undotted = {plain_name(name): name for name in reversed(list(columns)) if "." not in name}

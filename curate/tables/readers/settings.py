@@ -246,8 +246,10 @@ def _of_one_file(
         return {}
     chat = None if columns is None else Chat(columns.speaker, columns.text, tuple(columns.asks), columns.session)
     queries, corpus = (replace(file, both=True, chat=chat) for file in files)
-    states_pairs = queries.form is not None and "qrels" in queries.form.tables and not tables["qrels"]
-    qrels: Sequence[Source] = [replace(queries, table="qrels")] if states_pairs else tables["qrels"]
+    qrels = tables["qrels"]
+    if queries.form is not None and "qrels" in queries.form.tables and not qrels:
+        stated = replace(queries, table="qrels")
+        qrels = [stated] if any(True for _ in stated.rows()) else []  # words of annotators may be no grades
     return {"queries": [queries], "corpus": [corpus], "qrels": qrels}
 
 
