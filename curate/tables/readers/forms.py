@@ -318,7 +318,7 @@ def scores_of(choices: set[str]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Chat:
-    """Columns of a chat, and who asks in it."""
+    """Columns of a chat, and who asks in it; `messages.role` and `messages.content` if a row is a conversation."""
 
     speaker: str
     text: str
@@ -329,7 +329,7 @@ class Chat:
         """Return the form of such a file."""
         return RecordForm(
             "chat",
-            "an utterance",
+            "an utterance; what is said before the first question of a conversation is left out",
             {
                 "queries": lambda rows: self._texts(rows, asked=True),
                 "corpus": lambda rows: self._texts(rows, asked=False),
@@ -345,21 +345,39 @@ class Chat:
             if isinstance(row, Problem):
                 yield row
                 continue
-            session = str(reached(row.values, self.session)[0]) if self.session else ""
-            speaker, text = (str((reached(row.values, name) or ("",))[0] or "") for name in (self.speaker, self.text))
-            asks, exchange = speaker in self.asks, opened.get(session)
-            if exchange is None or (asks and exchange.answered):
-                if exchange is not None:
-                    yield exchange
-                numbers[session] = numbers.get(session, 0) + 1
-                exchange = opened[session] = _Exchange(f"{session or 'chat'}-{numbers[session]}", row)
-            (exchange.asked if asks else exchange.answered).append(text)
+            nested = self._nested(row)
+            session = str(reached(row.values, self.session)[0]) if self.session else str(row.line) if nested else ""
+            for speaker, text in nested or [self._utterance(row.values)]:
+                asks, exchange = speaker in self.asks, opened.get(session)
+                if exchange is None or (asks and exchange.answered):
+                    if exchange is not None:
+                        yield exchange
+                    numbers[session] = numbers.get(session, 0) + 1
+                    exchange = opened[session] = _Exchange(f"{session or 'chat'}-{numbers[session]}", row)
+                (exchange.asked if asks else exchange.answered).append(text)
+            if nested and not self.session:
+                yield opened.pop(session)
         yield from opened.values()
+
+    def _nested(self, row: Row) -> list[tuple[str, str]]:
+        """Return (speaker, text) of a conversation that is a list of objects in a row; empty for a single utterance."""
+        (name, _, speaker), (_, _, text) = self.speaker.rpartition("."), self.text.rpartition(".")
+        [turns] = reached(row.values, name) or (None,)
+        if not isinstance(turns, list) or not is_objects(turns):
+            return []
+        return [self._utterance(turn, speaker, text) for turn in turns]
+
+    def _utterance(self, values: Record, speaker: str = "", text: str = "") -> tuple[str, str]:
+        cells = (reached(values, name) or ("",) for name in (speaker or self.speaker, text or self.text))
+        said_by, words = (str(cell or "") for cell, *_ in cells)
+        return said_by, words
 
     def _texts(self, rows: Rows, *, asked: bool) -> Iterator[Row | Problem]:
         for exchange in self._exchanges(rows):
             if isinstance(exchange, Problem):
                 yield exchange
+            elif not exchange.asked:
+                continue  # a greeting, or an instruction to a model
             elif texts := exchange.asked if asked else exchange.answered:
                 yield Row(exchange.row.line, {"_id": exchange.name, "text": "\n".join(texts)}, exchange.row.at)
 
