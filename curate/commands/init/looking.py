@@ -259,7 +259,7 @@ def chosen(user_data: DataSources, table: Table) -> dict[str, str]:
     """Return field -> column; DataError, with a command that names a column, if a field has none."""
     look = user_data.tables[table]
     if look.guess is None:
-        field = "doc_id" if table == "qrels" else "text"
+        field = look.lacking or ("doc_id" if table == "qrels" else "text")
         remedy = user_data.request.command("--column", f"{table}.{field}=NAME")
         raise DataError(f"{look.trouble}\nor say here which column it is: {remedy}")
     return {**look.guess.usual, **look.guess.columns}

@@ -94,7 +94,8 @@ def _reason(user_data: DataSources, look: TableLook, field: str, column: str) ->
         return {"id": "named like an id", "title": "named like a title", "text": "named like the text"}.get(
             field, "named so"
         )
-    return "short, and different in every row" if field == "id" else "the longest texts"
+    by_values = {"id": "short, and different in every row", "score": "the only column of grades"}
+    return by_values.get(field, "the longest texts")
 
 
 def _language(user_data: DataSources, language: str) -> str:

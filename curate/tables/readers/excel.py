@@ -3,7 +3,7 @@
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -29,6 +29,8 @@ _LARGEST = 1 << 29
 """Bytes that a workbook may unpack to at most: openpyxl holds all its texts."""
 ERRORS = frozenset({"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"})
 """Error values of a spreadsheet; #N/A is not included, because people type it for a missing value."""
+_TITLES = 10
+"""Number of first rows among which the names of the columns are looked for."""
 LOOKED = 200
 """Number of first rows that determine the number of columns in a sheet without a header."""
 Cells = list[str]
@@ -47,6 +49,8 @@ class Worksheet:
     """Option or setting that names the sheet, for error messages."""
     usual: Sequence[str] = ()
     """Sheet names, in lower case, of which one decides if several sheets have data."""
+    fits: Callable[[Sequence[str]], bool] = lambda _: False
+    """Whether a row names columns of the table; else the only sheet with such a row among its first is taken."""
     header: bool = True
     bounds: Bounds = BOUNDS
 
@@ -83,6 +87,7 @@ class Worksheet:
         names = [str(page.title) for page in book.worksheets if page.sheet_state == "visible"]
         full = [name for name in names if any(True for _ in _read(book, formulas, name))]
         usual = [name for name in full if name.strip().casefold() in self.usual]
+        usual = usual or self._fitting(book, formulas, full)
         if len(full) > 1 and len(usual) != 1:
             raise ConfigError(
                 f"{self.path}: found data in the sheets {', '.join(full)}, expected to be told which; name one with "
@@ -92,6 +97,17 @@ class Worksheet:
         if not full:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")
         return usual[0] if len(full) > 1 else full[0]
+
+    def fitting(self) -> str | None:
+        """Return the only visible sheet that `fits`; None without one, and if there are several."""
+        with _opened(self.path, self.bounds) as (book, formulas):
+            names = [str(page.title) for page in book.worksheets if page.sheet_state == "visible"]
+            fitting = self._fitting(book, formulas, names)
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _fitting(self, book: "Workbook", formulas: "Workbook | None", names: Sequence[str]) -> list[str]:
+        first = {name: islice(_read(book, formulas, name), _TITLES) for name in names}
+        return [name for name, rows in first.items() if any(self.fits(cells) for _, cells, _ in rows)]
 
     def rows(self) -> Iterator[Row | Problem]:
         """Yield each non-blank row below the header with its number in the sheet.

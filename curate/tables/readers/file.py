@@ -3,7 +3,7 @@
 import codecs
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from curate.tables.readers.encoding import BOUNDS, Bounds, Encoding, TextFile, d
 from curate.tables.readers.excel import Worksheet
 from curate.tables.readers.items import NAMES, integer_form, reached
 from curate.tables.readers.parquet import Columnar
+from curate.tables.readers.roles import names_table
 from curate.tables.readers.text_rows import FIX, Dialect, each
 
 MARKS = "sources.parquet"
@@ -212,10 +213,10 @@ class File:
     @cached_property
     def workbook(self) -> Worksheet:
         """Return the sheet of an Excel file."""
-        option = f"ingest.{self.table}.sheet" if self.table else "--set sheet=NAME"
-        return Worksheet(
-            self.path, self.sheet, option, (self.table,) if self.table else (), self.has_header, self.bounds
-        )
+        if self.table is None:
+            return Worksheet(self.path, self.sheet, "--set sheet=NAME", (), header=self.has_header, bounds=self.bounds)
+        fits, option = partial(names_table, table=self.table), f"ingest.{self.table}.sheet"
+        return Worksheet(self.path, self.sheet, option, (self.table,), fits, self.has_header, self.bounds)
 
     @property
     def _columnar(self) -> Columnar | None:

@@ -7,14 +7,13 @@ decide, they are those of `columns.yaml`.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from itertools import islice
 from typing import Any
 
 from curate.tables.readers import Problem, Row, Table
 from curate.tables.readers.items import reached
-from curate.tables.readers.roles import first_named, plain_name, spellings
+from curate.tables.readers.roles import first_named, names_question
 from curate.tables.readers.unwrapping import is_objects
 
 Rows = Iterable[Row | Problem]
@@ -143,9 +142,7 @@ def _nodes(record: Record, line: int, title: str = "", above: _Document | None =
 
 def _question(record: Record) -> str:
     """Return the text under a name that only queries have; empty without one."""
-    names = [name for name in record if isinstance(record[name], str) and record[name].strip()]
-    own = [name for name in names if plain_name(name) not in _document_names()]
-    name = first_named(own, "queries", "text")
+    name = names_question(name for name in record if isinstance(record[name], str) and record[name].strip())
     return str(record[name]) if name else ""
 
 
@@ -155,11 +152,6 @@ def _asked_about(lists: Mapping[str, Sequence[Record]]) -> bool:
         for entries in lists.values()
         for entry in islice(entries, LOOKED)
     )
-
-
-@cache
-def _document_names() -> frozenset[str]:
-    return frozenset({*spellings("corpus", "text"), *spellings("corpus", "title"), "text", "title"})
 
 
 def _query(

@@ -23,6 +23,14 @@ SHORT = 20
 """Maximum length of a column name in messages: a longer one may be a text, if the file has no header."""
 
 
+class NoColumnError(DataError):
+    """No column looks like a required field."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
 @dataclass(frozen=True)
 class Guess:
     """Detected columns of a table."""
@@ -154,9 +162,10 @@ def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapp
     absent = [field for field in NAMES[table] if field not in {*chosen, *OPTIONAL}]
     if absent:
         hint = f"; what is between columns can be said with ingest.{table}.delimiter" if len(columns) == 1 else ""
-        raise DataError(
+        raise NoColumnError(
             f"{source.place}: found the columns {names}, none of which looks like the {absent[0]} of {table}; "
-            f"name the one that holds it {absent[0]!r}, or add one{hint}"
+            f"name the one that holds it {absent[0]!r}, or add one{hint}",
+            absent[0],
         )
     if isinstance(source, File) and source.format in TABULAR and any(map(str.isdigit, chosen.values())):
         raise DataError(
@@ -180,7 +189,13 @@ def _column_by_name(field: str, table: Table, columns: Mapping[str, Sequence[obj
 
 
 def _column_by_values(field: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:
-    """Return the column whose values fit a field: ids are short, distinct and ASCII; the text is the longest column."""
+    """Return the column whose values fit a field.
+
+    Ids are short, distinct and ASCII; the text is the longest column; scores are the only column of few small numbers.
+    """
+    if field == "score":
+        grades = [name for name, values in columns.items() if _grades(values)]
+        return grades[0] if len(grades) == 1 else None
     if field == "id":
         return next((name for name, values in columns.items() if _ids(values, rows)), None)
     if field == "text":
@@ -193,6 +208,12 @@ def _ids(values: Sequence[object], rows: int) -> bool:
     names = [name for name in map(as_id, values) if name]
     fit = all(plain(name) and not any(map(str.isspace, name)) for name in names)
     return len(names) == rows == len(set(names)) and fit
+
+
+def _grades(values: Sequence[object]) -> bool:
+    """Return whether values are whole numbers from 0 to 10 and not all 0, such as an iteration of TREC."""
+    numbers = {as_id(value) for value in values}
+    return numbers <= set(map(str, range(11))) and bool(numbers - {"0"})
 
 
 def _length(values: Sequence[object]) -> float:

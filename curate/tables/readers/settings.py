@@ -242,6 +242,10 @@ def _of_one_file(
 ) -> dict[Table, Sequence[Source]]:
     """Return the sources of a file that was given for queries and documents, and its qrels if it states some."""
     files = [source for table in ("queries", "corpus") for source in tables[table] if isinstance(source, File)]
+    if len(files) == 2 and files[0].path == files[1].path and files[0].kind == "xlsx" and not tables["qrels"]:
+        judged = replace(files[0], table="qrels", sheet=None)
+        sheet = judged.workbook.fitting()
+        return {"qrels": [judged]} if sheet and sheet not in {file.workbook.name for file in files} else {}
     if len(files) != 2 or len({(file.path.resolve(), file.sheet) for file in files}) > 1:
         return {}
     chat = None if columns is None else Chat(columns.speaker, columns.text, tuple(columns.asks), columns.session)
