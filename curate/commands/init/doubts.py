@@ -86,12 +86,14 @@ def _need_two_kinds(user_data: DataSources) -> None:
     if not queries.guess or not corpus.guess or queries.rows != corpus.rows or queries.content != corpus.content:
         return
     request, given = user_data.request, [named(user_data.input, table).get("text") for table in _STANDS]
-    if all(given) or (user_data.sources.one_table and len(queries.guess.seen) > 1):
+    several = user_data.sources.one_table and len(pairing.sentences(user_data.sources.tables["queries"][0])) > 1
+    if all(given) or several:
         return  # as the user said; or it is asked which columns are meant
+    columns = [word for table in _STANDS for word in ("--column", f"{table}.text={chosen(user_data, table)['text']}")]
     raise DataError(
-        f"{queries.place}: found queries that are the documents, text for text, expected two kinds of texts; name the "
-        f"columns: {request.command('--column', 'queries.text=NAME', '--column', 'corpus.text=NAME')}\n"
-        f"or another file: {request.command('--corpus', 'FILE')}"
+        f"{queries.place}: found queries that are the documents, text for text, expected two kinds of texts; give "
+        f"another file: {request.command('--corpus', 'FILE')}\n"
+        f"or, if texts are to be found by themselves, say so: {request.command(*columns)}"
     )
 
 

@@ -260,8 +260,10 @@ def chosen(user_data: DataSources, table: Table) -> dict[str, str]:
     look = user_data.tables[table]
     if look.guess is None:
         field = look.lacking or ("doc_id" if table == "qrels" else "text")
-        remedy = user_data.request.command("--column", f"{table}.{field}=NAME")
-        raise DataError(f"{look.trouble}\nor say here which column it is: {remedy}")
+        texts = list(pairing.text_columns(user_data.sources.tables[table][0])) if field == "text" else look.columns
+        candidates = [name for name in texts if name not in named(user_data.input, table).values()][:_LISTED]
+        remedies = [user_data.request.command("--column", f"{table}.{field}={name}") for name in candidates or ["NAME"]]
+        raise DataError("\nor say here which column it is: ".join([look.trouble, *remedies]))
     return {**look.guess.usual, **look.guess.columns}
 
 
