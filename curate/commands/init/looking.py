@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, permutations
@@ -25,6 +25,7 @@ from curate.tables.readers.guess import guess, has_known_name
 from curate.tables.readers.items import LINE, Item, item
 from curate.tables.readers.look import TableLook
 from curate.tables.readers.look import look as table_look
+from curate.tables.readers.passages import passages
 from curate.tables.readers.settings import LOOKED, Input, Sources, Spoken, language, sources
 
 _WORDS = {
@@ -170,6 +171,14 @@ class DataSources:
         return self.sources.one_table and len(texts) == len(self.tables) == 2 and not graded
 
     @cached_property
+    def documents(self) -> int:
+        """Return the number of documents, or of passages where documents are cut."""
+        settings, corpus = self.input.passages, self.sources.tables["corpus"]
+        if settings is None:
+            return self.tables["corpus"].rows
+        return sum(len(passages(document, settings)) for document in _items(self, "corpus", rows(corpus)))
+
+    @cached_property
     def samples(self) -> SampleTexts:
         """Return the texts of the first rows as a judge reads them; DataError if a table lacks a column."""
         return SampleTexts([*_first_texts(self, "queries")], [*_first_texts(self, "corpus")])
@@ -267,10 +276,15 @@ def chosen(user_data: DataSources, table: Table) -> dict[str, str]:
     return {**look.guess.usual, **look.guess.columns}
 
 
-def _first_texts(user_data: DataSources, table: Table) -> Iterator[str]:
+def _items(user_data: DataSources, table: Table, table_rows: Iterable[Row]) -> Iterator[Item]:
     by_field = {**chosen(user_data, table), "id": LINE}  # whatever its id is
     columns = {field_name: (column,) for field_name, column in by_field.items()}
-    for row in islice(rows(user_data.sources.tables[table]), LOOKED):
-        read = item(row, columns)
-        if isinstance(read, Item) and not read.empty():
-            yield records.shown(read.title, read.text)
+    parsed = (item(row, columns) for row in table_rows)
+    return (text for text in parsed if isinstance(text, Item) and not text.empty())
+
+
+def _first_texts(user_data: DataSources, table: Table) -> Iterator[str]:
+    settings = user_data.input.passages if table == "corpus" else None
+    for text in _items(user_data, table, islice(rows(user_data.sources.tables[table]), LOOKED)):
+        for part, _, _ in [(text, 0, 0)] if settings is None else passages(text, settings):
+            yield records.shown(part.title, part.text)

@@ -162,14 +162,15 @@ def _judges(draft: PipelineDraft) -> Iterator[str]:
 
 
 def _pool(user_data: DataSources, draft: PipelineDraft) -> str:
-    documents = user_data.tables["corpus"].rows
+    documents = user_data.documents
     size = min(draft.pool.size, documents)
     paper = (
         ""
         if draft.pool.size >= min(500, documents)
         else "; the paper took 500: --set pool.depth=500 --set pool.size=500"
     )
-    return f"{size:,} of {documents:,} documents per query, by {', '.join(draft.pool.retrievers)}{paper}"
+    texts = "passages" if user_data.input.passages else "documents"
+    return f"{size:,} of {documents:,} {texts} per query, by {', '.join(draft.pool.retrievers)}{paper}"
 
 
 def _price(draft: PipelineDraft) -> Iterator[str]:

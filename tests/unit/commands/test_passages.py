@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.commands.ingest import Config
-from curate.commands.ingest.passages import extents_of, passages
 from curate.core.config import check
 from curate.llm.cost import tokens
 from curate.tables.readers.items import Item
+from curate.tables.readers.passages import extents_of, passages
 from curate.tables.readers.settings import PassageSettings
 
 GUIDE = (
