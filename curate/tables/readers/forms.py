@@ -14,7 +14,7 @@ from typing import Any
 
 from curate.tables.readers import Problem, Row, Table
 from curate.tables.readers.items import reached
-from curate.tables.readers.roles import first_named, plain_name, spellings
+from curate.tables.readers.roles import plain_name, roles
 from curate.tables.readers.unwrapping import is_objects
 
 Rows = Iterable[Row | Problem]
@@ -70,13 +70,13 @@ _CHOSEN = ("is_selected", "is_relevant", "isrelevant", "selected", "relevance", 
 def _text_of(record: Record, table: Table) -> str:
     """Return the text of a query or document in a record, by its usual names; empty if it has none."""
     texts = {name: content for name, content in record.items() if isinstance(content, str) and content.strip()}
-    name = first_named(texts, table, "text")
+    name = roles(table).first(texts, "text")
     return texts[name] if name else ""
 
 
 def _id_of(record: Record, table: Table, text: str) -> str:
     ids = {name: content for name, content in record.items() if isinstance(content, str | int) and str(content)}
-    name = first_named(ids, table, "id")
+    name = roles(table).first(ids, "id")
     return str(ids[name]) if name else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -135,7 +135,7 @@ def _question(record: Record) -> str:
     """Return the text under a name that only queries have; empty without one."""
     names = [name for name in record if isinstance(record[name], str) and record[name].strip()]
     own = [name for name in names if plain_name(name) not in _document_names()]
-    name = first_named(own, "queries", "text")
+    name = roles("queries").first(own, "text")
     return str(record[name]) if name else ""
 
 
@@ -149,13 +149,13 @@ def _asked_about(lists: Mapping[str, Sequence[Record]]) -> bool:
 
 @cache
 def _document_names() -> frozenset[str]:
-    return frozenset({*spellings("corpus", "text"), *spellings("corpus", "title"), "text", "title"})
+    return frozenset({*roles("corpus").names["text"], *roles("corpus").names["title"]})
 
 
 def _query(
     record: Record, question: str, line: int, passages: Mapping[str, Sequence[Record]], above: _Document | None
 ) -> _Query:
-    ids = first_named([name for name in record if isinstance(record[name], str | int)], "queries", "id")
+    ids = roles("queries").first([name for name in record if isinstance(record[name], str | int)], "id")
     name = str(record[ids]) if ids else str(line)
     if above is not None:
         answerable = not record.get("is_impossible") and record.get("answers", True)
