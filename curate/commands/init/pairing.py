@@ -8,7 +8,7 @@ from curate.tables.readers import Source, Table
 from curate.tables.readers.guess import first_columns
 from curate.tables.readers.items import plain
 from curate.tables.readers.markup import is_html, strip
-from curate.tables.readers.roles import first_named, names_question, plain_name
+from curate.tables.readers.roles import names_question, plain_name, roles
 from curate.tables.readers.unwrapping import is_objects
 
 _ASKING, _TELLING = 0.5, 0.2
@@ -73,7 +73,7 @@ def by_names(columns: Sequence[str]) -> dict[Table, str]:
     In a table of both, `text` beside `query` is the document's.
     """
     question = names_question(columns)
-    answer = first_named([name for name in columns if name != question], "corpus", "text")
+    answer = roles("corpus").first([name for name in columns if name != question], "text")
     return {"queries": question, "corpus": answer} if question and answer else {}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from curate.tables.readers import Problem, Row, Table
 from curate.tables.readers.items import reached
-from curate.tables.readers.roles import first_named, names_question
+from curate.tables.readers.roles import names_question, roles
 from curate.tables.readers.unwrapping import is_objects
 
 Rows = Iterable[Row | Problem]
@@ -72,7 +72,7 @@ def _text_of(record: Record, table: Table) -> str:
     A list of texts, such as `paragraphs`, is one text of as many lines.
     """
     texts = {name: text for name, content in record.items() if (text := _lines(content)).strip()}
-    name = first_named(texts, table, "text")
+    name = roles(table).first(texts, "text")
     return texts[name] if name else ""
 
 
@@ -85,7 +85,7 @@ def _lines(content: object) -> str:
 def _id_of(record: Record, table: Table, text: str) -> str:
     """Return the id in a record, else one made of its text; an address is none, for a page has several passages."""
     ids = {name: content for name, content in record.items() if isinstance(content, str | int) and str(content)}
-    name = first_named([name for name in ids if "://" not in str(ids[name])], table, "id")
+    name = roles(table).first([name for name in ids if "://" not in str(ids[name])], "id")
     return str(ids[name]) if name else _hashed(text)
 
 
@@ -157,7 +157,7 @@ def _asked_about(lists: Mapping[str, Sequence[Record]]) -> bool:
 def _query(
     record: Record, question: str, line: int, passages: Mapping[str, Sequence[Record]], above: _Document | None
 ) -> _Query:
-    ids = first_named([name for name in record if isinstance(record[name], str | int)], "queries", "id")
+    ids = roles("queries").first([name for name in record if isinstance(record[name], str | int)], "id")
     name = str(record[ids]) if ids else str(line)
     if above is not None:
         answerable = not record.get("is_impossible") and record.get("answers", True)

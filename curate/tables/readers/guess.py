@@ -8,7 +8,7 @@ from curate.core.errors import DataError
 from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.file import File
 from curate.tables.readers.items import LINE, NAMES, OPTIONAL, as_id, plain
-from curate.tables.readers.roles import plain_name, spellings
+from curate.tables.readers.roles import plain_name, roles
 from curate.tables.readers.tagged import ASKED
 
 # Guess from a file's first rows which columns hold ids, titles and texts; a person checks it in the pipeline file.
@@ -99,8 +99,8 @@ def _all_names(source: Source, columns: Iterable[str]) -> list[str]:
     if not isinstance(source, File) or source.form is None:
         raw, known = source.rows(), set[str]()
     else:
-        roles = [(table, role) for table in ("queries", "corpus") for role in NAMES[table]]
-        raw, known = source.raw(), {name for table, role in roles for name in spellings(table, role)}
+        names_of_roles = [*roles("queries").names.values(), *roles("corpus").names.values()]
+        raw, known = source.raw(), {name for names in names_of_roles for name in names}
     first = (row for row in islice(raw, LOOKED) if isinstance(row, Row))
     names = dict.fromkeys(name for row in first for name in _deep(row.values))
     return [name for name in names or columns if plain_name(name.rsplit(".", 1)[-1]) not in known]
@@ -132,7 +132,7 @@ def first_columns(source: Source) -> tuple[dict[str, list[object]], int]:
 def has_known_name(names: Iterable[str], table: Table, fields: Iterable[str] = ()) -> bool:
     """Return whether any of `names` is a known column name of the table's `fields`, by default of any field."""
     spelled = {plain_name(spelling) for name in names for spelling in (name, name.rsplit(".", 1)[-1])}
-    return any(spelled & set(spellings(table, field)) for field in fields or NAMES[table])
+    return any(spelled & set(roles(table).names[field]) for field in fields or NAMES[table])
 
 
 def _check_named(source: Source, table: Table, columns: Sequence[str], named: Mapping[str, str]) -> None:
@@ -185,7 +185,7 @@ def _column_by_name(field: str, table: Table, columns: Mapping[str, Sequence[obj
     spelt = {plain_name(name.rsplit(".", 1)[-1]): name for name in sorted(columns, key=lambda name: -name.count("."))}
     undotted = {plain_name(name): name for name in reversed(list(columns)) if "." not in name}
     by_spelling = spelt | undotted
-    return exact or next((by_spelling[name] for name in spellings(table, field) if name in by_spelling), None)
+    return exact or next((by_spelling[name] for name in roles(table).names[field] if name in by_spelling), None)
 
 
 def _column_by_values(field: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:
