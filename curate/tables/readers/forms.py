@@ -190,7 +190,8 @@ def _nested(records_of: Callable[[_Query | _Document], Iterable[Record]]) -> Cal
                 yield row
                 continue
             for record in (record for node in _nodes(row.values, row.line) for record in records_of(node)):
-                key = tuple(record.values())  # another text under the same id is a fault, which `ingest` names
+                # another text under the same id is a fault, which `ingest` names; another title is none
+                key = tuple(cell for name, cell in record.items() if name != "title")
                 if key not in seen:
                     seen.add(key)
                     yield Row(row.line, record, row.at)

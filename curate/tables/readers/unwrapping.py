@@ -1,6 +1,6 @@
 """One JSON document: the list of records in it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -45,22 +45,16 @@ def _numbered(names: Sequence[str]) -> bool:
 
 
 def _wrapped(document: Record) -> list[Any] | None:
-    """Return the only list of objects in a document, also below other keys; None unless there is exactly one.
+    """Return the only list of objects in a document, or in the objects in it; None unless there is exactly one.
 
     A document with a text of its own beside the list is a record.
     """
     if any(isinstance(entry, str) and len(entry.split()) > 3 for entry in document.values()):
         return None
-    lists = [*_lists_of_objects(document)]
+    lists = [list(entry) for entry in document.values() if is_objects(entry)]
+    inner = [_wrapped(entry) for entry in document.values() if isinstance(entry, Mapping)] if not lists else []
+    lists += [entries for entries in inner if entries is not None]
     return lists[0] if len(lists) == 1 else None
-
-
-def _lists_of_objects(document: Record) -> Iterator[list[Any]]:
-    for entry in document.values():
-        if is_objects(entry):
-            yield list(entry)
-        elif isinstance(entry, Mapping):
-            yield from _lists_of_objects(entry)
 
 
 def is_objects(content: object) -> bool:
