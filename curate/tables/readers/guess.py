@@ -10,6 +10,7 @@ from curate.tables.readers.file import File
 from curate.tables.readers.items import LINE, NAMES, OPTIONAL, as_id, plain
 from curate.tables.readers.roles import plain_name, roles
 from curate.tables.readers.tagged import ASKED
+from curate.tables.readers.text_rows import numbered
 
 # Guess from a file's first rows which columns hold ids, titles and texts; a person checks it in the pipeline file.
 
@@ -17,6 +18,8 @@ LOOKED = 200
 """Maximum number of first rows that are read."""
 ORDER = ("id", "query_id", "doc_id", "score", "title", "text")
 """Order in which fields choose their column."""
+_ORDERS = {3: ("query_id", "doc_id", "score"), 4: ("query_id", "iteration", "doc_id", "score")}
+"""Number of columns of qrels without a header -> their order in BEIR and in TREC."""
 TABULAR = frozenset({"csv", "tsv", "xlsx"})
 """Formats whose first row names the columns."""
 SHORT = 20
@@ -66,6 +69,9 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
     if table == "queries" and isinstance(source, File) and source.kind == "tagged":
         asked = next((name for name in ASKED if name in columns), None)
         chosen = ({"text": asked} if asked else {}) | chosen
+    if table == "qrels" and [*columns] == numbered(len(columns)) and len(columns) in _ORDERS:  # without a header
+        chosen = dict(zip(_ORDERS[len(columns)], columns, strict=True)) | chosen
+        chosen.pop("iteration", None)
     _check_named(source, table, list(columns), chosen)
     for find in (_column_by_name, _column_by_values):  # by name first, else a short text may be taken for an id
         for role in sorted(set(NAMES[table]) - set(chosen), key=ORDER.index):
