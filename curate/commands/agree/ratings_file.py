@@ -192,7 +192,7 @@ def _dependence(parsed: Ratings, sides: Ints | None, seed: int) -> Dependence:
 def read(path: Path, layout: Layout) -> Ratings:
     """Return the ratings of a file; DataError names the line, its content and the expected content."""
     source = opened(path, layout.delimiter, layout.sheet)
-    plan = raters.planned(str(path), header(source), layout)
+    plan = raters.planned(source, layout)
     cells, notes = _Cells(), list(plan.notes)
     if plan.form == "wide" and not layout.raters:
         ratings.ask(source, plan)
@@ -209,7 +209,8 @@ def read(path: Path, layout: Layout) -> Ratings:
     if plan.form == "long" and not layout.rater and len(cells.label_numbers) == len(cells.items) > 0:
         raise DataError(
             f"{path}: found no item with two ratings ({plan.notes[0]}), expected some; if these columns are raters "
-            f"themselves, give --raters {plan.rater},{plan.columns[0]}"
+            f"themselves, give --raters {plan.rater},{plan.columns[0]}",
+            options=[["--raters", f"{plan.rater},{plan.columns[0]}"]],
         )
     coded = _coded(cells, layout, plan, notes)
     if not cells.items or (len(coded.raters) < 2 and plan.form != "counts"):
