@@ -43,7 +43,7 @@ def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -
         sign = None if delimiter is None else named(delimiter)
     except ValueError as error:
         raise ConfigError(f"delimiter: {error}, found {delimiter!r}; correct it") from error
-    return File(path, format_of_file, option=None, delimiter=sign, sheet=sheet)
+    return File(path, format_of_file, option=None, delimiter=sign, sheet=sheet, bounds=encoding.FIXED)
 
 
 def header(source: File) -> list[str]:
@@ -59,7 +59,7 @@ def texts(source: File, columns: Collection[str]) -> Iterator[tuple[int, dict[st
     """Yield (line number, column -> cell as text) of every row; DataError at the first unreadable row."""
     for row in source.rows(columns):
         if isinstance(row, Problem):
-            raise DataError(f"{source.place}:{row.line}: found {row.found}, expected {row.expected}; correct the line")
+            raise DataError(row.sentence(source.place))
         yield row.line, {name: _text(row.values.get(name)) for name in columns}
 
 

@@ -276,7 +276,7 @@ def test_one_category_is_agreement_by_definition(tmp_path: Path) -> None:
         (bytes(range(256)), "found zero bytes"),
         (b"query_id,doc_id,assessor,grade\n", "found 0 items"),
         (b"query_id,doc_id,assessor,grade\nq1,d1,a\n", "f.csv:2: found 3 cells, expected 4"),
-        (b"query_id,doc_id,assessor,grade\nq1,d1,,S\n", "f.csv:2: found no assessor"),
+        (b"query_id,doc_id,assessor,grade\nq1,d1,,S\n", "f.csv:2, column assessor: found an empty cell"),
         (b"item,assessor,grade\nx,a,1\nx,b,2\nx,a,2\n", "name more columns of an item with --item"),
         (b"1,2,2\n2,1,1\n", "found a column name twice"),
         (b"item,judge,score\nx,a,2\ny,a,1\n", "if these columns are raters themselves, give --raters judge,score"),
@@ -312,7 +312,8 @@ VOTES = {"t1": ("yes", "yes"), "t2": ("yes", "no"), "t3": ("no", "no")}
 STUDIO = [
     {"id": item, "text": f"text {item}", "annotator": f"{who}@x.org", "annotation_id": 2 * at + by, "QUESTION": vote,
      "created_at": f"2026-01-0{at + 1}", "lead_time": 3.5 + at}
-    for at, (item, votes) in enumerate(VOTES.items()) for by, (who, vote) in enumerate(zip(("ann", "ben"), votes, strict=True))
+    for at, (item, votes) in enumerate(VOTES.items())
+    for by, (who, vote) in enumerate(zip(("ann", "ben"), votes, strict=True))
 ]  # fmt: skip
 PEOPLE_OF_RECORD = ["ann@x.org", "ben@x.org"]
 
