@@ -32,6 +32,8 @@ class RecordForm:
     """What a row is, for people."""
     tables: Mapping[Table, Callable[[Rows], Iterator[Row | Problem]]]
     """Table -> its rows, made of the rows of the file; the columns have their default names."""
+    note: Callable[[Rows], str] = field(default=lambda _: "")
+    """Sentence on what the labels leave out; empty if that is nothing."""
 
 
 # Elasticsearch: an action line, then the document that it stores.
@@ -323,6 +325,15 @@ def _annotated_pairs(rows: Rows) -> Iterator[Row | Problem]:
             yield Row(row.line, {"query-id": _hashed(query), "corpus-id": _hashed(passage), "score": score}, row.at)
 
 
+def _contested(rows: Rows) -> str:
+    """Return how many pairs got different answers, and the first of them; empty if there are none."""
+    annotated = (row for row in rows if isinstance(row, Row) and _sides(row.values))
+    lines = [row.line for row in annotated if len({*answers(row.values).values()}) > 1]
+    if not lines:
+        return ""
+    return f"{len(lines):,} records are no labels, since their annotators disagree; the first is record {lines[0]:,}"
+
+
 def scores_of(choices: set[str]) -> dict[str, int]:
     """Return answer -> score: whole numbers as they are, of two answers of which one holds the other the longer one 0.
 
@@ -432,6 +443,7 @@ ANNOTATED = RecordForm(
     "annotations",
     "a query and a passage, and what each annotator answered",
     {"queries": _annotated(0), "corpus": _annotated(1), "qrels": _annotated_pairs, "ratings": _ratings},
+    _contested,
 )
 
 
