@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
 from curate.api.cost_plan import consenting
 from curate.runs.index import command_class, load
+from curate.runs.python_errors import in_python
 from curate.view.answers import Result
 
 Options = ParamSpec("Options")
@@ -39,11 +40,13 @@ def python_name(words: str) -> str:
 
 
 def function(command: Callable[Options, Answering[Data_co]]) -> Callable[Options, Data_co]:
-    """Return a function that runs a command; its errors name arguments instead of options."""
+    """Return a function that runs a command; its errors and its news name arguments instead of options."""
 
     def run(*arguments: Options.args, **options: Options.kwargs) -> Data_co:
+        tell = cast("Callable[[str], None] | None", options.get("tell"))
+        news = {"tell": lambda line: tell(in_python(line))} if tell else {}
         with consenting():
-            return command(*arguments, **options)()
+            return command(*arguments, **cast("Any", {**options, **news}))()
 
     run.__name__ = run.__qualname__ = python_name(getattr_static(command, "words"))
     run.__doc__, run.__module__ = command.__doc__, __name__

@@ -53,19 +53,19 @@ def _ended() -> int | str | None:
     return complain(Stopped(STOPPED)) if code == interrupts.EXIT else code  # before a command has begun
 
 
-def _allowing(error: BaseException) -> list[str]:
-    """Return a line with the refused command and a sufficient `--max-cost`; empty unless cost was the reason.
+def _next(error: BaseException) -> list[str]:
+    """Return lines with commands that go on: the refused one with a sufficient `--max-cost`, or with each reading.
 
-    Also empty if the cost estimate has no price.
+    Empty if nothing is to be chosen, or if the cost estimate has no price.
     """
-    from curate.core.errors import BudgetError
+    from curate.core.errors import BudgetError, DataError
 
+    options = error.options if isinstance(error, DataError) else ()
     rows = error.planned if isinstance(error, BudgetError) else ()
     most = rows[-1].online if rows else None  # of several models the last row is what they come to
-    if most is None:
-        return []
-    cap = f"{math.ceil(most * 100) / 100:.2f}{rows[-1].currency}"
-    return [f"next: {shlex.join(['curate', *sys.argv[1:], '--max-cost', cap])}"]
+    if most is not None:
+        options = [["--max-cost", f"{math.ceil(most * 100) / 100:.2f}{rows[-1].currency}"]]
+    return [f"next: {shlex.join(['curate', *sys.argv[1:], *words])}" for words in options]
 
 
 def complain(error: BaseException) -> int:
@@ -86,7 +86,7 @@ def complain(error: BaseException) -> int:
     elif show := getattr(error, "show", None):  # of the command line's own errors: with the usage
         show()
     else:
-        for line in [*failure.message.splitlines(), *_allowing(error)]:
+        for line in [*failure.message.splitlines(), *_next(error)]:
             typer.echo(f"curate: {line}", err=True)
     answers.refuse(failure)
     return failure.exit

@@ -41,7 +41,11 @@ class ConfigError(UserError):
 
 
 class DataError(UserError):
-    """A data file has missing or wrong content."""
+    """A data file has missing or wrong content; `options` are the readings to choose from, as words to type."""
+
+    def __init__(self, message: str, options: Sequence[Sequence[str]] = ()) -> None:
+        super().__init__(message)
+        self.options = options
 
 
 class NotFound(UserError):

@@ -158,7 +158,7 @@ def _read_grades(path: Path, scale: Scale) -> pl.DataFrame:
     for line, (query_id, doc_id, grade) in checked_rows(path, [*PAIR, "grade"]):
         if grade not in scale.labels:
             labels = ", ".join(scale.labels)
-            raise DataError(f"{path}:{line}: found the grade {grade!r}, expected one of {labels}; correct it")
+            raise DataError(f"{path}:{line}, column grade: found {grade!r}, expected one of {labels}; correct it")
         if (query_id, doc_id) in seen:
             raise DataError(f"{path}:{line}: found a pair for the second time, expected a row per pair; leave one out")
         seen[query_id, doc_id] = grade in scale.relevant

@@ -192,7 +192,7 @@ def _dependence(parsed: Ratings, sides: Ints | None, seed: int) -> Dependence:
 def read(path: Path, layout: Layout) -> Ratings:
     """Return the ratings of a file; DataError names the line, its content and the expected content."""
     source = opened(path, layout.delimiter, layout.sheet)
-    plan = raters.planned(str(path), header(source), layout)
+    plan = raters.planned(source, layout)
     cells, notes = _Cells(), list(plan.notes)
     if plan.form == "wide" and not layout.raters:
         ratings.ask(source, plan)
@@ -209,7 +209,8 @@ def read(path: Path, layout: Layout) -> Ratings:
     if plan.form == "long" and not layout.rater and len(cells.label_numbers) == len(cells.items) > 0:
         raise DataError(
             f"{path}: found no item with two ratings ({plan.notes[0]}), expected some; if these columns are raters "
-            f"themselves, give --raters {plan.rater},{plan.columns[0]}"
+            f"themselves, give --raters {plan.rater},{plan.columns[0]}",
+            options=[["--raters", f"{plan.rater},{plan.columns[0]}"]],
         )
     coded = _coded(cells, layout, plan, notes)
     if not cells.items or (len(coded.raters) < 2 and plan.form != "counts"):
@@ -234,9 +235,8 @@ def _add_row(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: Rating
     """Add a row's ratings."""
     key = tuple(row[name] for name in plan.item) or (row_place,)
     if not any(key):
-        raise DataError(
-            f"{row_place}: found no {' or '.join(plan.item)}, expected the name of an item; fill in the cell"
-        )
+        where = f"{row_place}, column {' or '.join(plan.item)}"
+        raise DataError(f"{where}: found an empty cell, expected the name of an item; fill it in")
     new = key not in cells.items
     hint = f"give {plan.hint}, or leave" if plan.hint else "name more columns of an item with --item, or leave"
     if not new and plan.form != "long":
@@ -245,7 +245,7 @@ def _add_row(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: Rating
         )
     item_number = cells.items.setdefault(key, len(cells.items))
     if plan.cluster:
-        _cluster(cells, item_number, row[plan.cluster], row_place)
+        _cluster(cells, item_number, row[plan.cluster], f"{row_place}, column {plan.cluster}")
     for rater, column, rating in _row_ratings(cells, row, plan, row_place):
         if (item_number, rater) in cells.label_numbers:
             raise DataError(f"{row_place}: found a second rating of an item by one rater, expected one; {hint} one out")
@@ -265,17 +265,19 @@ def _row_ratings(
         return [(cells.raters.setdefault(str(index), index), name, name) for index, name in enumerate(row_labels)]
     name = row[str(plan.rater)]
     if not name:
-        raise DataError(f"{row_place}: found no {plan.rater}, expected the name of a rater; fill in the cell")
+        raise DataError(f"{row_place}, column {plan.rater}: found an empty cell, expected a rater's name; fill it in")
     return [(cells.raters.setdefault(name, len(cells.raters)), plan.columns[0], row_ratings[0])]
 
 
-def _cluster(cells: _Cells, number: int, name: str, row_place: str) -> None:
+def _cluster(cells: _Cells, number: int, name: str, cell_place: str) -> None:
     if not name:
-        raise DataError(f"{row_place}: found no cluster, expected one for every item; fill in the cell")
+        raise DataError(f"{cell_place}: found an empty cell, expected a cluster for every item; fill it in")
     if number == len(cells.clusters):
         cells.clusters.append(name)
     elif cells.clusters[number] != name:
-        raise DataError(f"{row_place}: found another cluster than before for this item, expected the same; correct one")
+        raise DataError(
+            f"{cell_place}: found another cluster than before for this item, expected the same; correct one"
+        )
 
 
 def _label(cells: _Cells, text: str, layout: Layout, cell_place: str) -> int:
@@ -287,7 +289,8 @@ def _label(cells: _Cells, text: str, layout: Layout, cell_place: str) -> int:
         cells.first_cells.append(cell_place)
         if layout.order and _index(text, layout.order) is None:
             raise DataError(
-                f"{cell_place}: found {_quoted(text)}, expected one of {', '.join(layout.order)}, or nothing"
+                f"{cell_place}: found {_quoted(text)}, expected one of {', '.join(layout.order)}, or nothing; "
+                "correct the cell, or name all ratings with --order"
             )
         if len(cells.labels) > MOST:
             raise DataError(

@@ -18,7 +18,7 @@ from curate.core.errors import ConfigError, CurateError, suggestion
 from curate.panel.agreement_figures import RaterPair
 from curate.runs.command import silent
 from curate.runs.opening import opened
-from curate.runs.python_errors import python_errors
+from curate.runs.python_errors import in_python, python_errors
 from curate.system.files import read_scale
 from curate.tables.readers.ratings import Layout
 from curate.view import html
@@ -172,16 +172,18 @@ def agree(
     positive: Names = (),
     blank: Names = (),
     missing: Literal["gwet", "drop"] = "gwet",
+    delimiter: str | None = None,
+    sheet: str | None = None,
     seed: int | None = None,
 ) -> AgreementResult:
     """Return the agreement of raters in a table, or of a run's judges, with 95 % intervals.
 
-    `ratings` is a file (CSV, TSV, Parquet) or a frame (polars, pandas, or anything that polars can convert), with a
-    column per rater (wide) or a row per rating (long). Columns are detected by their names, or can be given: `item` are
+    `ratings` is a file (CSV, TSV, .xlsx, JSON, Parquet) or a frame (polars, pandas, or anything that polars can
+    convert), with a column per rater (wide) or a row per rating (long). Columns are detected by their names, or can be given: `item` are
     the columns that identify an item, `raters` the raters to measure, `rater` and `rating` the columns of a long table,
     `truth` the column of human ratings; with `counts`, columns are categories. Intervals resample items, or the values
     of `cluster`, with `seed`. `order` lists all ratings by rank, `positive` the ratings that count as positive in an
-    additional binary measurement, `blank` the words for a missing rating.
+    additional binary measurement, `blank` the words for a missing rating. `delimiter` and `sheet` are those of a file.
 
     Of a `run` all consensus rules are compared as well; `truth` is a file of people's grades then, and `run_file` are
     rankings of further systems.
@@ -207,6 +209,8 @@ def agree(
         positive=_names(positive),
         blank=_names(blank),
         missing=missing,
+        delimiter=delimiter,
+        sheet=sheet,
     )
     if isinstance(ratings, str | os.PathLike):
         path = Path(ratings).expanduser()
@@ -232,7 +236,7 @@ def _measured(figures: FileAgreement, positive: Sequence[str], source: str) -> A
         figures,
         measured,
         f"{rater_names} in {source}",
-        [*figures.notes, *common, *too_few(next(iter(measured.figures.values())).clusters, "clusters")],
+        [*map(in_python, figures.notes), *common, *too_few(next(iter(measured.figures.values())).clusters, "clusters")],
     )
 
 

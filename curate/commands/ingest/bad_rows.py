@@ -32,7 +32,7 @@ class BadRows:
             key = name if name and plain(name) else f"{source.name}:{problem.line}"
             self.drop(table, key, reason or problem.found)
             return
-        self.problems.append(problem.sentence(source.place))
+        self.problems.append(f"{problem.sentence(source.place)}, or set ingest.on_error: drop")
         if len(self.problems) == LISTED:
             self.stop()
 

@@ -271,7 +271,8 @@ def run(config: Config, context: Context) -> Report:
     floats = (
         f"{numbers:,} ids that no text has were taken for the same whole number, as 101.0 for 101" if numbers else ""
     )
-    notes = [*reading.sources.notes, *reading.html.notes(), *filter(None, (floats, note))]
+    contested = (source.note() for source in reading.sources.tables["qrels"] if isinstance(source, File))
+    notes = [*reading.sources.notes, *reading.html.notes(), *filter(None, (floats, note, *contested))]
     return _report(reading, qrels.height, dropped, labelled, notes)
 
 

@@ -101,8 +101,8 @@ def read(path: Path, layout: NotesLayout) -> NotesTable:
             continue
         if "id" in cells and (first := seen.setdefault(cells["id"], line)) != line:
             raise DataError(
-                f"{path}:{line}: found the id of line {first} again, expected one per row; correct the ids, or give "
-                "--column id=NAME with another column"
+                f"{path}:{line}, column {columns['id']}: found the id of line {first} again, expected one per row; "
+                "correct the ids, or give --column id=NAME with another column"
             )
         kept_rows.rows.append((line, cells))
     if len(kept_rows.rows) < 2:
@@ -118,7 +118,8 @@ def _table(source: str, columns: Mapping[str, str], table_rows: _Rows) -> NotesT
     groups: dict[object, int] = {}
     keys = [cells.get("group") or line for line, cells in rows]
     group = [groups.setdefault(key, len(groups)) for key in keys]
-    positions = _positions(source, [(line, cells.get("order", "")) for line, cells in rows])
+    orders = [(f"{source}:{line}, column {columns.get('order')}", cells.get("order", "")) for line, cells in rows]
+    positions = _positions(orders)
     singles = sum(count == 1 for count in Counter(group).values())
     if "group" in columns and singles:
         notes.append(
@@ -164,19 +165,19 @@ def _position_notes(name: str, group: Sequence[int], positions: Sequence[Place |
     )
 
 
-def _positions(source: str, cells: Sequence[tuple[int, str]]) -> list[Place | None]:
-    """Return orders as sortable tuples, from (line, cell) with all numbers or all dates; None for an empty cell.
+def _positions(cells: Sequence[tuple[str, str]]) -> list[Place | None]:
+    """Return orders as sortable tuples, from (place, cell) with all numbers or all dates; None for an empty cell.
 
     DataError at the first cell that is neither, or of the other kind.
     """
     positions: list[Place | None] = []
     dates: bool | None = None
-    for line, text in cells:
+    for place, text in cells:
         position = _position(text)
         if text and (position is None or (dates is not None and dates != (len(position) > 1))):
             expected = {None: "a number or a date such as 2024-03-01", True: "a date", False: "a number"}[dates]
             raise DataError(
-                f"{source}:{line}: found an order that is not like that of the rows before it, expected {expected}; "
+                f"{place}: found an order that is not like that of the rows before it, expected {expected}; "
                 "correct the cell, or give --column order=NAME with another column"
             )
         dates = dates if position is None else len(position) > 1

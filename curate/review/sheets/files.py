@@ -14,6 +14,7 @@ from unicodedata import normalize
 from curate.core.errors import DataError
 from curate.core.scripts import common
 from curate.review.forms import Form
+from curate.tables.readers.encoding import FIXED
 from curate.tables.readers.excel import SheetRow, opened, sheet_rows
 
 MARK = "'"
@@ -285,7 +286,7 @@ def _timeless(stored: io.BytesIO) -> bytes:
 
 def pages(content: bytes, name: str) -> list[list[SheetRow]]:
     """Return the non-blank rows of every worksheet of an xlsx file; DataError if it is damaged or of another kind."""
-    with opened(io.BytesIO(content), name) as book:
+    with opened(io.BytesIO(content), name, FIXED) as book:
         return [[*sheet_rows(book, page.title, _text)] for page in book.values.worksheets]
 
 

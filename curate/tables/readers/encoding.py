@@ -135,7 +135,7 @@ class Bounds:
     """Size of an archive's content relative to the archive, from 64 MB on."""
     columns: int = 1 << 14
     setting: str = "ingest.bounds"
-    """Section of the settings that lift the bounds; empty where there is none."""
+    """Section of the settings that lift the bounds; empty where `ingest` does not read the source."""
 
     def remedy(self, name: str) -> str:
         """Return what to do where a bound is passed."""
@@ -144,6 +144,8 @@ class Bounds:
 
 
 BOUNDS = Bounds()
+FIXED = Bounds(setting="")
+"""Bounds that no setting lifts."""
 
 
 @dataclass(frozen=True)
@@ -176,16 +178,18 @@ class TextFile:
     @property
     def _no_text(self) -> str:
         found = f"found bytes that are not {self.encoding.upper()}, expected text in one encoding"
-        return f"{found}; save the file as UTF-8, or name it with ingest.encoding"
+        return f"{found}; {self._save}"
+
+    @property
+    def _save(self) -> str:
+        return "save the file as UTF-8" + (", or name it with ingest.encoding" if self.bounds.setting else "")
 
     def unread(self, line: Line) -> Problem:
         """Return the problem of a line without a text."""
         if line.too_long:
             return self.too_long(line.number)
         problem = f"bytes that are not {self.encoding.upper()}"
-        return Problem(
-            line.number, problem, "text in one encoding", "save the file as UTF-8, or name it with ingest.encoding"
-        )
+        return Problem(line.number, problem, "text in one encoding", self._save)
 
     def too_long(self, number: int) -> Problem:
         """Return the problem of a record that is longer than the bound."""

@@ -182,7 +182,7 @@ def _problem(row: SheetRow, names: Sequence[str]) -> Problem | None:
 
 
 @contextmanager
-def opened(file: Path | BytesIO, name: str, bounds: Bounds = BOUNDS) -> Iterator[OpenWorkbook]:
+def opened(file: Path | BytesIO, name: str, bounds: Bounds) -> Iterator[OpenWorkbook]:
     """Open a workbook; DataError, which calls it `name`, if it is damaged or too large."""
     from openpyxl import load_workbook
 

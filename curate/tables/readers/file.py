@@ -278,6 +278,11 @@ class File:
             case _:
                 return text_rows.table(self.text, self.dialect)
 
+    def note(self) -> str:
+        """Return a sentence on what the labels leave out of the file; empty if that is nothing."""
+        left_out = self.form.note(self.raw(())) if self.form and self.table == "qrels" else ""
+        return f"{self.place}: {left_out}; `curate agree {self.path}` measures their agreement" if left_out else ""
+
     def digest(self) -> str:
         """Return the SHA-256 of the content, combined with the export's `sources.parquet` if there is one.
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from curate.tables.readers import Problem, Row, Table
@@ -31,6 +31,8 @@ class RecordForm:
     """What a row is, for people."""
     tables: Mapping[Table, Callable[[Rows], Iterator[Row | Problem]]]
     """Table -> its rows, made of the rows of the file; the columns have their default names."""
+    note: Callable[[Rows], str] = field(default=lambda _: "")
+    """Sentence on what the labels leave out; empty if that is nothing."""
 
 
 # Elasticsearch: an action line, then the document that it stores.
@@ -218,38 +220,74 @@ def _pairs_of(node: _Query | _Document) -> list[Record]:
 _ANSWERS = ("choices", "value", "rating", "label", "labels", "text", "answer")
 """Keys of an answer, from the outside to the inside."""
 _PEOPLE = ("completed_by", "user_id", "username", "user", "annotator", "annotator_id", "email")
+_UNFINISHED = ("draft", "discarded", "pending")
 
 
 def answers(record: Record) -> dict[str, str]:
-    """Return annotator -> answer of a record of Label Studio or Argilla; empty for any other record."""
-    given: dict[str, str] = {}
-    for name in ("annotations", "responses"):
-        entries = record.get(name)
-        entries = [part for parts in entries.values() for part in parts] if isinstance(entries, Mapping) else entries
-        for number, entry in enumerate(entries if isinstance(entries, list) and is_objects(entries) else ()):
-            if entry.get("was_cancelled") or entry.get("status") in ("draft", "discarded"):
+    """Return annotator -> first answer of a record of Label Studio or Argilla; empty for any other record."""
+    return {person: next(iter(by_question.values())) for person, by_question in _answers(record).items()}
+
+
+def _answers(record: Record) -> dict[str, dict[str, str]]:
+    """Return annotator -> question -> answer of a record; without annotators, their number stands for them."""
+    given: dict[str, dict[str, str]] = {}
+    for question, entries in _responses(record):
+        for number, entry in enumerate(entries, start=1):
+            if entry.get("was_cancelled") or entry.get("status") in _UNFINISHED:
                 continue
-            if not entry.keys() & {"result", "values", *_PEOPLE}:
+            if not entry.keys() & {"result", "values", "value", *_PEOPLE}:
                 continue  # a note on the text, not what a person answered
-            person = next((entry[key] for key in _PEOPLE if entry.get(key) is not None), number + 1)
-            person = (
-                next((person[key] for key in ("email", "username", "id") if key in person), number + 1)
-                if isinstance(person, Mapping)
-                else person
-            )
-            answer = _answer(entry.get("result", entry.get("values", entry)))
-            if answer:
-                given[str(person)] = answer
+            for name, content in _by_question(entry, question):
+                if answer := answer_of(content):
+                    given.setdefault(_person(entry) or str(number), {}).setdefault(name, answer)
     return given
 
 
-def _answer(content: object) -> str:
-    """Return the first answer in what an annotator gave; empty if there is none."""
+def _responses(record: Record) -> Iterator[tuple[str, Sequence[Record]]]:
+    """Yield questions, empty if each response names its own, and responses to them.
+
+    Label Studio has `annotations`. Argilla has `responses`, of all questions or by question; in its data sets a column
+    per question has the responses, or three columns, `QUESTION.responses` and those of users and status.
+    """
+    for name, entries in {**record, **_lists(record)}.items():
+        if name in ("annotations", "responses"):
+            by_question: Mapping[str, object] = entries if isinstance(entries, Mapping) else {"": entries}
+            yield from ((question, part) for question, part in by_question.items() if is_objects(part))
+        elif name.endswith(".responses") and isinstance(entries, list):
+            users, status = (record.get(f"{name}.{column}") or repeat(None) for column in ("users", "status"))
+            rows = zip(entries, users, status, strict=False)
+            yield (
+                name.removesuffix(".responses"),
+                [{"value": row[0], "user_id": row[1], "status": row[2]} for row in rows],
+            )
+        elif is_objects(entries) and {"value", "user_id"} <= entries[0].keys():
+            yield name, entries
+
+
+def _by_question(entry: Record, question: str) -> Iterable[tuple[str, object]]:
+    """Return (question, answer) of a response."""
+    if "result" in entry:
+        return [(str(result.get("from_name", question)), result.get("value")) for result in entry["result"] or ()]
+    values = entry.get("values")
+    return values.items() if isinstance(values, Mapping) else [(question, entry)]
+
+
+def _person(entry: Record) -> str:
+    """Return the name or number of the annotator; empty if it is not stated."""
+    person = next((entry[key] for key in _PEOPLE if entry.get(key) is not None), "")
+    if isinstance(person, Mapping):
+        person = next((person[key] for key in ("email", "username", "id") if key in person), "")
+    return str(person)
+
+
+def answer_of(content: object) -> str:
+    """Return what an annotator gave, several choices joined by ` + `; empty if there is nothing."""
     if isinstance(content, list):
-        return next(filter(None, map(_answer, content)), "")
+        answered = dict.fromkeys(filter(None, map(answer_of, content)))
+        return " + ".join(sorted(answered))
     if isinstance(content, Mapping):
-        known = [content[key] for key in _ANSWERS if key in content]
-        return next(filter(None, map(_answer, known or content.values())), "")
+        usual = [content[key] for key in _ANSWERS if key in content]
+        return next(filter(None, map(answer_of, usual or content.values())), "")
     return str(content) if isinstance(content, str | int | float) and not isinstance(content, bool) else ""
 
 
@@ -290,6 +328,15 @@ def _annotated_pairs(rows: Rows) -> Iterator[Row | Problem]:
     for row, (query, passage), given in judged:
         if len(set(given.values())) == 1 and (score := scores.get(next(iter(given.values())), 0)):
             yield Row(row.line, {"query-id": _hashed(query), "corpus-id": _hashed(passage), "score": score}, row.at)
+
+
+def _contested(rows: Rows) -> str:
+    """Return how many pairs got different answers, and the first of them; empty if there are none."""
+    annotated = (row for row in rows if isinstance(row, Row) and _sides(row.values))
+    lines = [row.line for row in annotated if len({*answers(row.values).values()}) > 1]
+    if not lines:
+        return ""
+    return f"{len(lines):,} records are no labels, since their annotators disagree; the first is record {lines[0]:,}"
 
 
 def scores_of(choices: set[str]) -> dict[str, int]:
@@ -392,14 +439,19 @@ class _Exchange:
 
 
 def _ratings(rows: Rows) -> Iterator[Row | Problem]:
-    """Yield a row per annotator and record."""
-    for row in rows:
+    """Yield a row per annotator and record: the answers to each question, or the `rating` if there is one question."""
+    records = list(rows)
+    given = [_answers(row.values) if isinstance(row, Row) else {} for row in records]
+    questions = {question for by_person in given for answered in by_person.values() for question in answered}
+    for row, by_person in zip(records, given, strict=True):
         if isinstance(row, Problem):
             yield row
             continue
-        item = next((row.values[name] for name in ("id", "record_id", "external_id") if row.values.get(name)), row.line)
-        for rater, rating in answers(row.values).items():
-            yield Row(row.line, {"item": str(item), "rater": rater, "rating": rating}, row.at)
+        names = (row.values[name] for name in ("id", "record_id", "external_id") if row.values.get(name) is not None)
+        item = str(next(names, row.line))
+        for rater, answered in by_person.items():
+            ratings = answered if len(questions) > 1 else {"rating": next(iter(answered.values()))}
+            yield Row(row.line, {"item": item, "rater": rater, **ratings}, row.at)
 
 
 # Which form a file has, by its first rows.
@@ -414,6 +466,7 @@ ANNOTATED = RecordForm(
     "annotations",
     "a query and a passage, and what each annotator answered",
     {"queries": _annotated(0), "corpus": _annotated(1), "qrels": _annotated_pairs, "ratings": _ratings},
+    _contested,
 )
 
 

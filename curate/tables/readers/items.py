@@ -77,7 +77,7 @@ class ItemLabels:
 
 
 class _UnfitError(Exception):
-    """Failed conversion of a row; its arguments are what was found, what was expected, and the remedy."""
+    """Failed conversion of a row; its arguments are what was found, what was expected, the remedy, and the column."""
 
 
 Thing = TypeVar("Thing", Item, LabelledPair, ItemLabels)
@@ -186,6 +186,10 @@ def reached(values: Mapping[str, object], name: str) -> tuple[object, ...]:
     return (content,)
 
 
+def _column(row: Row, field: str, names: Names) -> str:
+    return next((name for name in names[field] if reached(row.values, name)), "")
+
+
 def _cell(row: Row, field: str, names: Names) -> object:
     for name in names[field]:
         if reached_cell := reached(row.values, name):
@@ -201,7 +205,8 @@ def _cells(row: Row, field: str, names: Names) -> tuple[str, ...]:
     cell = next((reached_cell[0] for name in names[field] if (reached_cell := reached(row.values, name))), None)
     values = cell if isinstance(cell, list | tuple) else [cell]
     if odd := next((entry for entry in values if not isinstance(entry, str | int | float | None)), None):
-        raise _UnfitError(f"{kind_of(odd)} as {field}", "a name (text or a number), or a list of names", FIX)
+        expected = "a name (text or a number), or a list of names"
+        raise _UnfitError(f"{kind_of(odd)} as {field}", expected, FIX, _column(row, field, names))
     entries = [int(entry) if isinstance(entry, float) and entry.is_integer() else entry for entry in values]
     texts = (" ".join(str(entry).split()) for entry in entries if entry is not None and entry == entry)  # noqa: PLR0124 - NaN
     return tuple(dict.fromkeys(filter(None, texts)))
@@ -212,9 +217,9 @@ def _text(row: Row, field: str, names: Names) -> str:
     if cell is None:
         return ""
     if not isinstance(cell, str):
-        raise _UnfitError(f"{kind_of(cell)} as {field}", "text", FIX)
+        raise _UnfitError(f"{kind_of(cell)} as {field}", "text", FIX, _column(row, field, names))
     if not _encodable(cell):
-        raise _UnfitError(f"half a surrogate pair in {field}", "Unicode text", FIX)
+        raise _UnfitError(f"half a surrogate pair in {field}", "Unicode text", FIX, _column(row, field, names))
     return cell
 
 
@@ -231,13 +236,14 @@ def _id(row: Row, field: str, names: Names) -> str:
         return f"{row.part}{row.line}"
     cell = _cell(row, field, names)
     name = as_id(cell)
-    if not name and not isinstance(cell, str):
-        raise _UnfitError(f"{kind_of(cell)} as {field}", "an id (text or a whole number)", "give every row an id")
+    if name and not any(character.isspace() for character in name) and _encodable(name):
+        return name
+    problem = (f"white space in {field}", "an id without it", "write _ for it in all three tables")
     if not name:
-        raise _UnfitError(f"an empty {field}", "an id", "give every row an id of its own")
-    if any(character.isspace() for character in name) or not _encodable(name):
-        raise _UnfitError(f"white space in {field}", "an id without it", "write _ for it in all three tables")
-    return name
+        problem = (f"an empty {field}", "an id", "give every row an id of its own")
+    if not name and not isinstance(cell, str):
+        problem = (f"{kind_of(cell)} as {field}", "an id (text or a whole number)", "give every row an id")
+    raise _UnfitError(*problem, _column(row, field, names))
 
 
 def _score(row: Row, names: Names) -> int:
@@ -247,5 +253,5 @@ def _score(row: Row, names: Names) -> int:
     except (ValueError, OverflowError):
         number = None
     if number is None or not number.is_integer() or abs(number) >= _INT32:
-        raise _UnfitError("a score that is no whole number", "0, 1, 2, ...", FIX)
+        raise _UnfitError("a score that is no whole number", "0, 1, 2, ...", FIX, _column(row, "score", names))
     return int(number)

@@ -72,7 +72,7 @@ class TableLook:
     content: int
     """Digest of all texts, in any order."""
     form: str = ""
-    """What a row of the file is, if it is no row of the table."""
+    """What a row of the file is, if it is no row of the table, and what its labels leave out."""
 
     @property
     def html_share(self) -> float | None:
@@ -143,7 +143,7 @@ def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any
         "sheet": source.workbook.name if kind == "xlsx" else None,
         "packed": packed.ending(source.path)[1].removeprefix(".") or None,
         "header": source.has_header,
-        "form": source.form.said if source.form else "",
+        "form": "; ".join(filter(None, (source.form.said, source.note()))) if source.form else "",
         "headless": kind in TABULAR and source.has_header and of_data,
     }
 

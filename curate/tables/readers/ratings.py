@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, permutations
 from math import isnan
 from pathlib import Path
 from typing import Literal
@@ -16,14 +16,18 @@ from curate.core.model_family import begins_as
 from curate.panel.agreement_figures import Level
 from curate.stats.agreement import Missing
 from curate.stats.tally import Ints
-from curate.tables.readers import Problem, encoding, listed
+from curate.tables.readers import LONG, Problem, encoding, listed
 from curate.tables.readers.file import BINARY, ENDINGS, File
+from curate.tables.readers.forms import answer_of
 from curate.tables.readers.roles import alike, column, plain_name, roles
 from curate.tables.readers.text_rows import named
 
 FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow", "jsonl")
 """Supported formats; the columns of JSON are the keys of the first rows."""
 _FIRST = 200
+_QUOTED = re.compile(r'"([^"\\]*)"')
+_CHOICES = re.compile(rf'\{{"choices": ?\[{_QUOTED.pattern}(?:, ?{_QUOTED.pattern})*\]\}}')
+"""A cell with several choices in a CSV file of Label Studio."""
 
 
 def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -> File:
@@ -39,7 +43,7 @@ def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -
         sign = None if delimiter is None else named(delimiter)
     except ValueError as error:
         raise ConfigError(f"delimiter: {error}, found {delimiter!r}; correct it") from error
-    return File(path, format_of_file, option=None, delimiter=sign, sheet=sheet)
+    return File(path, format_of_file, option=None, delimiter=sign, sheet=sheet, bounds=encoding.FIXED)
 
 
 def header(source: File) -> list[str]:
@@ -55,14 +59,18 @@ def texts(source: File, columns: Collection[str]) -> Iterator[tuple[int, dict[st
     """Yield (line number, column -> cell as text) of every row; DataError at the first unreadable row."""
     for row in source.rows(columns):
         if isinstance(row, Problem):
-            raise DataError(f"{source.place}:{row.line}: found {row.found}, expected {row.expected}; correct the line")
+            raise DataError(row.sentence(source.place))
         yield row.line, {name: _text(row.values.get(name)) for name in columns}
 
 
 def _text(cell: object) -> str:
-    """Return a cell as text: empty for None and NaN, whole floats without a decimal point."""
+    """Return a cell as text: empty for None and NaN, whole floats without a decimal point, of an object its choices."""
     if cell is None or (isinstance(cell, float) and isnan(cell)):
         return ""
+    if isinstance(cell, str) and _CHOICES.fullmatch(cell):
+        return " + ".join(sorted(_QUOTED.findall(cell.partition(":")[2])))
+    if isinstance(cell, Mapping | list):
+        return answer_of(cell)
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
 
 
@@ -147,36 +155,101 @@ class RatingsLayout:
         return f"--item {','.join(self.pair)}" if partial else ""
 
 
-def planned(path: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
-    """Return the resolved columns of a file with this header; DataError if a column named by an option is missing."""
-    column_of = {
-        role: roles("ratings").first(header, role) for role in ("query", "document", "item", "rater", "rating")
-    }
+def planned(source: File, layout: Layout) -> RatingsLayout:
+    """Return the resolved columns of a file.
+
+    DataError if a column named by an option is missing, or if several columns may have a role.
+    """
+    path, names = source.place, header(source)
+    column_of = {role: roles("ratings").first(names, role) for role in ("query", "document", "item", "rater", "rating")}
     pair = tuple(name for name in (column_of["query"], column_of["document"]) if name)
     usual = pair if len(pair) == 2 else tuple(name for name in (column_of["item"], *pair) if name)[:1]
-    item = tuple(column(path, header, name) for name in layout.item)
-    cluster, notes = layout.cluster and column(path, header, layout.cluster), list[str]()
+    item = tuple(column(path, names, name) for name in layout.item)
+    cluster, notes = layout.cluster and column(path, names, layout.cluster), list[str]()
+    by_name = {role: tuple(filter(None, [column_of[role]])) for role in ("rater", "rating")}
+    if not (layout.rater or layout.raters or layout.counts):
+        column_of |= _by_content(
+            source, [name for name in names if name not in pair], {"item": item or usual, **by_name}
+        )
+        usual = usual or tuple(filter(None, [column_of["item"]]))
     if layout.rater and not (item or usual):
         raise ConfigError("expected --item with --rater, found none; name the column of the items")
-    rater, columns = _long(path, header, layout, column_of) if item or usual else (None, ())
+    rater, columns = _long(path, names, layout, column_of) if item or usual else (None, ())
     if rater:
         notes.append(f"long form, a row per rating: raters in {rater}, ratings in {columns[0]}")
     if not (item or cluster) and len(pair) == 2:
         cluster = pair[0]
         notes.append(f"intervals resample {cluster}")
-    item = item or usual or tuple(header[:1])
+    item = item or usual or tuple(names[:1])
     if not rater:
         keys = (*item, *pair, cluster, "")
-        columns = _wide(path, [name for name in header if name not in keys], header, layout)
+        columns = _wide(path, [name for name in names if name not in keys], names, layout)
+        if not (layout.item or usual or layout.counts) and _rates(source, item, columns):
+            item, columns = (), tuple(dict.fromkeys((*item, *columns)))
     plan = RatingsLayout(
         "counts" if layout.counts else "long" if rater else "wide", item, columns, rater, cluster, pair
     )
     if plan.hint:
         notes.append(f"items by {', '.join(item)} alone; give {plan.hint} if a pair of query and document is one")
-    spare = [name for name in header if name and name not in plan.needed]
+    spare = [name for name in names if name and name not in plan.needed]
     if spare and (rater or not layout.raters):
         notes.append(f"not read: {listed(spare)}")
     return replace(plan, notes=tuple(notes))
+
+
+def _by_content(source: File, names: Sequence[str], columns: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return role -> column for those of item, rater and rating that no name tells, by content; empty if none fit.
+
+    Columns of `names` fit if items repeat, each with another rater, and raters and ratings recur; the first column is
+    that of the items unless it is the only unknown one. DataError if several choices of columns fit.
+    """
+    unknown = [role for role in columns if not columns[role]]
+    if len(unknown) > 1 and not columns["item"]:
+        columns, unknown = {**columns, "item": tuple(names[:1])}, unknown[1:]
+    used = {name for of_role in columns.values() for name in of_role}
+    rows = [cells for _, cells in islice(texts(source, {*names, *used}), LOOKED)] if unknown else []
+    free = [
+        name
+        for name in names
+        if name not in used and (unknown == ["item"] or (not is_named(name, "other") and _recurs(rows, name)))
+    ]
+    choices = (
+        [dict(zip(unknown, chosen, strict=True)) for chosen in permutations(free, len(unknown))] if unknown else []
+    )
+    choices = [
+        choice for choice in choices if _fits({**columns, **{role: (choice[role],) for role in choice}}, rows, unknown)
+    ]
+    if len(choices) > 1:
+        by_role = [{role: choice.get(role) or ",".join(columns[role]) for role in columns} for choice in choices]
+        raise DataError(
+            f"{source.place}: found a row per rating, and as its {' and '.join(unknown)} several columns, "
+            f"{listed(list(dict.fromkeys(name for choice in choices for name in choice.values())))}, expected to be "
+            "told which; name them with --item, --rater and --rating",
+            options=[[word for role in chosen for word in (f"--{role}", chosen[role])] for chosen in by_role],
+        )
+    return dict(zip(("item",), columns["item"], strict=False)) | choices[0] if choices else {}
+
+
+def _recurs(rows: Sequence[Mapping[str, str]], name: str) -> bool:
+    """Return whether a column has few values, and short ones, as have raters and ratings."""
+    values = {cells[name] for cells in rows}
+    return 1 < len(values) <= len(rows) / 2 and max(map(len, values)) <= LONG
+
+
+def _fits(columns: Mapping[str, tuple[str, ...]], rows: Sequence[Mapping[str, str]], guessed: Sequence[str]) -> bool:
+    """Return whether columns of item, rater and rating, some of them `guessed`, make ratings of the rows."""
+    items, raters, ratings = ([tuple(cells[name] for name in columns[key]) for cells in rows] for key in columns)
+    once = guessed == ["rating"] or len({*zip(items, raters, strict=True)}) == len(rows)
+    return len(set(items)) < len(rows) and once and not {*raters} & {*ratings}
+
+
+def _rates(source: File, first: Sequence[str], columns: Sequence[str]) -> bool:
+    """Return whether the first column, which no name makes that of the items, holds ratings as the others do."""
+    if {*first} & {*columns}:
+        return True
+    rows = [cells for _, cells in islice(texts(source, {*first, *columns}), LOOKED)]
+    values = [cells[name] for name in first for cells in rows]
+    return len(set(values)) < len(values) and {*values} <= {cells[name] for name in columns for cells in rows}
 
 
 def _long(
@@ -365,7 +438,8 @@ def ask(source: File, plan: RatingsLayout) -> None:
             raise DataError(
                 f"{source.place}: found whole numbers that look like counts, how many raters chose each of "
                 f"{listed(columns)}, expected to be told; give --counts if they are, or --raters {','.join(names)} if "
-                "every column is a rater"
+                "every column is a rater",
+                options=[["--counts"], ["--raters", ",".join(names)]],
             )
 
 

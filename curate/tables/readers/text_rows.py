@@ -111,7 +111,7 @@ def _widths(sample: Sequence[str], sign: str) -> Iterator[int]:
 
 # Rows of JSON and JSONL files, and of files with a text per line.
 
-FIX = "correct the line, or set ingest.on_error: drop"
+FIX = "correct the line"
 CORRECT = "correct it, or write the file as JSONL, an object per line"
 COLUMN = "text"
 """Name of the only column of a plain text file."""
@@ -326,7 +326,7 @@ def _misfit(number: int, count: int, expected: int, dialect: Dialect, opened: in
         return Problem(number, f"{count} cells and a quote left open", f"{header}, a row in one line", remedy)
     if dialect.quoted:
         sign = {",": "commas", ";": "semicolons", "\t": "tabs"}.get(dialect.delimiter, f"a {dialect.delimiter!r}")
-        return Problem(number, f"{count} cells", header, f"quote cells that hold {sign} or line breaks ({FIX})")
+        return Problem(number, f"{count} cells", header, f"quote cells that hold {sign} or line breaks")
     return Problem(number, f"{count} cells", header, FIX)
 
 

@@ -1,7 +1,7 @@
 """One JSON document: the list of records in it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 Record = Mapping[str, Any]
 
@@ -57,6 +57,6 @@ def _wrapped(document: Record) -> list[Any] | None:
     return lists[0] if len(lists) == 1 else None
 
 
-def is_objects(content: object) -> bool:
+def is_objects(content: object) -> TypeGuard[list[Record]]:
     """Return whether a value is a list of objects, and not empty."""
     return isinstance(content, list) and bool(content) and all(isinstance(entry, Mapping) for entry in content)

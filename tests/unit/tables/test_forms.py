@@ -140,11 +140,34 @@ def test_a_record_may_hold_a_conversation(tmp_path: Path) -> None:
         ),
         ({"responses": [{"user_id": "u", "values": {"relevance": {"value": "no"}}, "status": "draft"}]}, {}),
         ({"responses": {"relevance": [{"value": "2", "user_id": "v"}]}}, {"v": "2"}),
+        ({"relevance": [{"value": "2", "user_id": "v", "status": "submitted"}]}, {"v": "2"}),
+        ({"relevance": {"value": ["2", "3"], "user_id": ["v", "w"], "status": ["submitted", "draft"]}}, {"v": "2"}),
+        (
+            {"q.responses": ["a", "b"], "q.responses.users": ["v", "w"], "q.responses.status": None},
+            {"v": "a", "w": "b"},
+        ),
+        ({"annotations": [{"completed_by": 1, "result": [], "id": 7}]}, {}),
         ({"text": "no annotation"}, {}),
     ],
 )
 def test_answers_of_annotators_are_found(record: dict[str, Any], given: dict[str, str]) -> None:
     assert answers(record) == given
+
+
+def test_pairs_whose_annotators_disagree_are_no_labels_and_are_named(tmp_path: Path) -> None:
+    records = [
+        {"data": {"query": f"q{number}", "text": "a passage"}, "annotations": [
+            {"completed_by": who, "result": [{"value": {"choices": [choice]}}]} for who, choice in enumerate(answered)
+        ]}
+        for number, answered in enumerate((("yes", "yes"), ("no yes", "yes"), ("yes", "no yes"), ("no yes", "no yes")))
+    ]  # fmt: skip
+    labels = file(tmp_path, "a.jsonl", records, "qrels")
+    assert [(row.line, row.values["score"]) for row in labels.rows() if isinstance(row, Row)] == [(1, 1)]
+    assert ": 2 records are no labels, since their annotators disagree; the first is record 2; `curate agree " in (
+        labels.note()
+    )
+    assert not file(tmp_path, "a.jsonl", records, "queries").note()
+    assert not file(tmp_path, "a.jsonl", records[:1], "qrels").note()
 
 
 @pytest.mark.parametrize(

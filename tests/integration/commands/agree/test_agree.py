@@ -267,7 +267,7 @@ def test_words_have_no_order_unless_it_is_given(tmp_path: Path) -> None:
 
 BAD = [
     ("item,a,b\nx,1,2\nx,1,2\n", Layout(), "f.csv:3: found an item for the second time"),
-    ("item,a,b\n,1,2\n", Layout(), "f.csv:2: found no item, expected the name of an item"),
+    ("item,a,b\n,1,2\n", Layout(), "f.csv:2, column item: found an empty cell, expected the name of an item"),
     ("item,a,b\nx,1\n", Layout(), "f.csv:2: found 2 cells, expected 3 as in the header"),
     ('item,a,b\nx,"1,2\n', Layout(), "f.csv:2: found a quote that is not closed"),
     ("item,a,a\nx,1,2\n", Layout(), "f.csv:1: found a column name twice"),
@@ -275,13 +275,13 @@ BAD = [
     ("item,a,b\nx,1,2\n", Layout(cluster="query"), "f.csv: found no column 'query'"),
     ("item,a,b\n", Layout(), "found 0 items and 2 raters"),
     ("", Layout(), "found 0 items and 0 raters"),
-    ("item,q,a,b\nx,,1,2\n", Layout(cluster="q"), "f.csv:2: found no cluster"),
+    ("item,q,a,b\nx,,1,2\n", Layout(cluster="q"), "f.csv:2, column q: found an empty cell"),
     ("i,who,said\nx,a,1\nx,a,2\n", Layout(item=("i",), rater="who", rating="said"), "f.csv:3: found a second rating"),
-    ("i,who,said\nx,,1\n", Layout(item=("i",), rater="who", rating="said"), "f.csv:2: found no who"),
+    ("i,who,said\nx,,1\n", Layout(item=("i",), rater="who", rating="said"), "f.csv:2, column who: found an empty cell"),
     (
         "i,who,said,q\nx,a,1,q1\nx,b,2,q2\n",
         Layout(item=("i",), rater="who", rating="said", cluster="q"),
-        "f.csv:3: found another cluster than before",
+        "f.csv:3, column q: found another cluster than before",
     ),
     (
         "item,a,b\n" + "".join(f"x{n},{n},1\n" for n in range(60)),
@@ -382,7 +382,7 @@ def test_a_run_by_a_file_of_grades(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("q1\td1\tE", "truth.tsv:3: found the grade 'E', expected one of S, A, B, C, D"),
+        ("q1\td1\tE", "truth.tsv:3, column grade: found 'E', expected one of S, A, B, C, D"),
         ("q1\td1\tS", "truth.tsv:3: found a pair for the second time"),
         ("q1\td1", "truth.tsv:3: found 2 cells, expected 3"),
     ],

@@ -1,5 +1,8 @@
 """`curate agree FILE` finds out how a file is meant by its header, says so, and asks where it cannot know."""
 
+import gzip
+import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +276,7 @@ def test_one_category_is_agreement_by_definition(tmp_path: Path) -> None:
         (bytes(range(256)), "found zero bytes"),
         (b"query_id,doc_id,assessor,grade\n", "found 0 items"),
         (b"query_id,doc_id,assessor,grade\nq1,d1,a\n", "f.csv:2: found 3 cells, expected 4"),
-        (b"query_id,doc_id,assessor,grade\nq1,d1,,S\n", "f.csv:2: found no assessor"),
+        (b"query_id,doc_id,assessor,grade\nq1,d1,,S\n", "f.csv:2, column assessor: found an empty cell"),
         (b"item,assessor,grade\nx,a,1\nx,b,2\nx,a,2\n", "name more columns of an item with --item"),
         (b"1,2,2\n2,1,1\n", "found a column name twice"),
         (b"item,judge,score\nx,a,2\ny,a,1\n", "if these columns are raters themselves, give --raters judge,score"),
@@ -301,6 +304,145 @@ def test_two_columns_that_differ_in_case_are_two(tmp_path: Path) -> None:
     assert read(tmp_path / "f.csv", Layout(raters=("a", "A"))).raters == ("a", "A")
     with pytest.raises(DataError, match="found no column 'ITEMS'"):
         read(tmp_path / "f.csv", Layout(item=("ITEMS",)))
+
+
+# what annotation tools export: one row per annotation, or the answers of all people in a record
+
+VOTES = {"t1": ("yes", "yes"), "t2": ("yes", "no"), "t3": ("no", "no")}
+STUDIO = [
+    {"id": item, "text": f"text {item}", "annotator": f"{who}@x.org", "annotation_id": 2 * at + by, "QUESTION": vote,
+     "created_at": f"2026-01-0{at + 1}", "lead_time": 3.5 + at}
+    for at, (item, votes) in enumerate(VOTES.items())
+    for by, (who, vote) in enumerate(zip(("ann", "ben"), votes, strict=True))
+]  # fmt: skip
+PEOPLE_OF_RECORD = ["ann@x.org", "ben@x.org"]
+
+
+def studio(question: str, several: bool = False) -> list[dict[str, Any]]:
+    """Return annotations as Label Studio's JSON-MIN and CSV have them."""
+    return [
+        {key: entry for key, entry in row.items() if key != "QUESTION"}
+        | {question: {"choices": ["sure", row["QUESTION"]]} if several else row["QUESTION"]}
+        for row in STUDIO
+    ]
+
+
+def argilla(form: str) -> list[dict[str, Any]]:
+    """Return records with the responses of two people in one of Argilla's forms."""
+    records: list[dict[str, Any]] = []
+    for item, votes in VOTES.items():
+        responses = [
+            {"user_id": who, "value": vote, "status": "submitted"}
+            for who, vote in zip(PEOPLE_OF_RECORD, votes, strict=True)
+        ]
+        responses.append({"user_id": "eve", "value": "no", "status": "draft"})
+        answered: dict[str, Any] = {
+            "values": {
+                "responses": [
+                    {**entry, "values": {"relevance": {"value": entry["value"]}}, "value": None} for entry in responses
+                ]
+            },
+            "questions": {"responses": {"relevance": responses}},
+            "column": {"relevance": responses},
+            "columns": {
+                "relevance.responses": [entry["value"] for entry in responses],
+                "relevance.responses.users": [entry["user_id"] for entry in responses],
+                "relevance.responses.status": [entry["status"] for entry in responses],
+            },
+        }[form]
+        records.append({"id": item, "fields": {"text": "a text"}, "metadata": None, **answered})
+    return records
+
+
+EXPORTS = {
+    "min": studio("relevance"),
+    "min of an unusual question": studio("Is it so?"),
+    "min with several choices": studio("choice", several=True),
+    "labels of people": [
+        {"id": item, "annotations": [{"completed_by": {"id": by, "email": who}, "result": [
+            {"from_name": "q", "value": {"choices": [vote]}}]} for by, (who, vote) in enumerate(
+                zip(PEOPLE_OF_RECORD, votes, strict=True))] + [{"completed_by": 9, "result": [], "id": 7}]}
+        for item, votes in VOTES.items()
+    ],
+    **{form: argilla(form) for form in ("values", "questions", "column", "columns")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("name", ["r.json", "r.jsonl.gz", "r.csv", "r.parquet"])
+def test_exports_of_annotation_tools_are_read_without_flags(export: str, name: str, tmp_path: Path) -> None:
+    records = EXPORTS[export]
+    path = tmp_path / name
+    nested = not export.startswith("min")
+    if name == "r.json":
+        path.write_text(json.dumps(records))
+    elif name == "r.csv" and not nested:
+        rows = [{k: json.dumps(v) if isinstance(v, dict) else v for k, v in row.items()} for row in records]
+        pl.DataFrame(rows).write_csv(path)
+    elif name == "r.parquet" and export not in ("labels of people", "values"):
+        pl.DataFrame(records).drop("fields", strict=False).write_parquet(path)
+    else:
+        path = tmp_path / "r.jsonl.gz"
+        with gzip.open(path, "wt") as stream:
+            stream.writelines(json.dumps(record) + "\n" for record in records)
+    found = read(path, Layout())
+    labels = ("no + sure", "sure + yes") if "several" in export else ("no", "yes")
+    assert (found.raters, found.labels) == (tuple(PEOPLE_OF_RECORD), labels)
+    assert found.codes.tolist() == [[1, 1], [1, 0], [0, 0]]
+
+
+def runnable(refused: str) -> list[list[str]]:
+    """Return the commands that an error prints to choose from, without the program's name."""
+    return [shlex.split(line.partition("next: curate ")[2]) for line in refused.splitlines() if "next: curate " in line]
+
+
+@pytest.mark.parametrize(
+    ("header", "answers"),
+    [
+        ("item,rater,clarity,fluency", ["clarity", "fluency"]),
+        ("样本,评审人,清晰度,流畅度", ["清晰度", "流畅度"]),
+        ("item,rater,speech acts,a 'mood'", ["speech acts", "a 'mood'"]),
+    ],
+)
+def test_which_of_several_columns_is_a_question_whose_answers_run(
+    header: str, answers: list[str], tmp_path: Path
+) -> None:
+    rows = [f"t{n},{who},{'xyz'[n % 3]},{'uv'[(n + by) % 2]}" for n in range(6) for by, who in enumerate(("a", "b"))]
+    refused = agree(tmp_path, "\n".join([header, *rows, ""]))
+    assert "expected to be told which; name them with --item, --rater and --rating" in refused.stderr
+    commands = runnable(refused.stderr)
+    assert [words[-1] for words in commands] == answers
+    for words in commands:
+        assert f"ratings in {words[-1]}" in ran(tmp_path, *words).stdout
+
+
+def test_counts_or_ratings_is_a_question_whose_answers_run(tmp_path: Path) -> None:
+    commands = runnable(agree(tmp_path, COUNTS["constant"]).stderr)
+    assert [words[2:] for words in commands] == [["--counts"], ["--raters", "c1,c2,c3"]]
+    assert [ran(tmp_path, *words).returncode for words in commands] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("header", "item"),
+    [
+        ("样本编号,专家姓名,评分", "样本编号"),
+        ("text,annotator,label", "text"),
+        ("utterance,who,mood", "utterance"),
+        ("sample,who,mood", "sample"),
+    ],
+)
+def test_a_long_table_is_known_by_its_content(header: str, item: str, tmp_path: Path) -> None:
+    rows = [f"t{n},{who},{'xyz'[(n + by * (n > 3)) % 3]}" for n in range(6) for by, who in enumerate(("ann", "ben"))]
+    (tmp_path / "f.csv").write_text("\n".join([header, *rows, ""]), encoding="utf-8")
+    found = read(tmp_path / "f.csv", Layout())
+    assert (found.plan.form, found.plan.item, found.raters) == ("long", (item,), ("ann", "ben"))
+
+
+def test_a_first_column_that_rates_as_the_others_is_no_item(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("ann,ben\nS,A\nA,A\nA,S\n", encoding="utf-8")
+    found = read(tmp_path / "f.csv", Layout())
+    assert (found.plan.item, found.raters, len(found.codes)) == ((), ("ann", "ben"), 3)
+    assert read(tmp_path / "f.csv", Layout(raters=("ann", "ben"))).codes.tolist() == found.codes.tolist()
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.tsv", "r.csv.gz", "r.tsv.zst", "r.xlsx", "r.arrow"])

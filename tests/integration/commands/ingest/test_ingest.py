@@ -258,7 +258,7 @@ def test_fingerprint_follows_the_content(tmp_path: Path) -> None:
 def test_a_bad_row_stops_or_is_dropped(tmp_path: Path, line: str, message: str) -> None:
     folder = beir(tmp_path / "b", QUERIES, [*CORPUS, line, {"_id": "d3", "text": "新"}], ["q1 d1 1"])
     complaint = fails(tmp_path, folder)
-    assert complaint.startswith(f"{folder / 'corpus.jsonl'}:3: ")
+    assert complaint.startswith((f"{folder / 'corpus.jsonl'}:3: ", f"{folder / 'corpus.jsonl'}:3, column "))
     assert message in complaint
     assert "; " in complaint
     assert not (tmp_path / "run" / "ingest" / "corpus.parquet").exists()
@@ -282,7 +282,8 @@ def test_a_bad_row_stops_or_is_dropped(tmp_path: Path, line: str, message: str) 
 def test_bad_qrels_stop_or_are_dropped(tmp_path: Path, line: str, message: str, key: str) -> None:
     folder = beir(tmp_path / "b", QUERIES, CORPUS, ["q1 d1 1", line])
     complaint = fails(tmp_path, folder)
-    assert complaint.startswith(f"{folder / 'qrels' / 'test.tsv'}:3: {message}")
+    where = f"{folder / 'qrels' / 'test.tsv'}:3" + (", column score" if "score" in message else "")
+    assert complaint.startswith(f"{where}: {message}")
     report = step(tmp_path / "again", "ingest", {"source": str(folder), "on_error": "drop"})
     rows = files.read_table(tmp_path / "again" / "ingest", "dropped").rows()
     assert [row[:2] for row in rows] == [("qrels", key)]
@@ -489,7 +490,7 @@ def test_what_is_wrong_with_labels_is_said_by_line(tmp_path: Path) -> None:
         labelled(tmp_path / "1", said)
     one, two = str(caught.value).splitlines()
     assert "labels.jsonl:1: found the unknown query 'q9', expected the id of a query" in one
-    assert "labels.jsonl:2: found a mapping as label, expected a name" in two
+    assert "labels.jsonl:2, column label: found a mapping as label, expected a name" in two
     with pytest.raises(DataError, match=r"found no label of any query in the column 'klass'; name the column in ing"):
         labelled(tmp_path / "2", [{"id": "q1", "label": "x"}], columns={"label": "klass"})
     with pytest.raises(DataError, match=r"no such file; set ingest.labels.path"):

@@ -84,9 +84,12 @@ def test_groups_of_one_text_and_copied_texts_are_counted(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"order": "march"}, "n.csv:3: found an order that is not like that of the rows before it, expected a number"),
+        (
+            {"order": "march"},
+            "n.csv:3, column order: found an order that is not like that of the rows before it, expected a number",
+        ),
         ({"order": "2024-01-01"}, "expected a number; correct the cell, or give --column order=NAME"),
-        ({"id": "0"}, "n.csv:3: found the id of line 2 again, expected one per row"),
+        ({"id": "0"}, "n.csv:3, column id: found the id of line 2 again, expected one per row"),
     ],
 )
 def test_a_row_that_cannot_be_is_named(tmp_path: Path, change: dict[str, str], said: str) -> None:
