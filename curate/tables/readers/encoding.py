@@ -84,6 +84,19 @@ def opened(path: Path, bounds: "Bounds | None" = None) -> Iterator[BinaryIO]:
         yield Unpacked(path, stream, bounds or BOUNDS) if path.suffix.lower() in COMPRESSIONS else stream
 
 
+@contextmanager
+def packed(stream: BinaryIO, path: Path) -> Iterator[BinaryIO]:
+    """Yield the stream, or one that compresses into it if `path` has the extension of a compression."""
+    import pyarrow as pa
+
+    codec = COMPRESSIONS.get(path.suffix.lower())
+    if codec is None:
+        yield stream
+    else:
+        with pa.CompressedOutputStream(pa.PythonFile(stream, "w"), codec) as compressed:
+            yield compressed
+
+
 # Text files of unknown encoding: which one it is, and their lines.
 
 Encoding = Literal["utf-8", "utf-16", "gb18030", "big5"]
@@ -177,12 +190,12 @@ class Bounds:
     ratio: int = 200
     """Size of an archive's content relative to the archive, from 64 MB on."""
     columns: int = 1 << 14
-    setting: str = "ingest.bounds"
-    """Section of the settings that lift the bounds; empty where there is none."""
+    setting: str = "ingest.bounds."
+    """Beginning of the names of the settings that lift the bounds; empty where there is none."""
 
     def remedy(self, name: str) -> str:
         """Return what to do where a bound is passed."""
-        lifted = f", or lift the bound with --set {self.setting}.{name}=NUMBER" if self.setting else ""
+        lifted = f", or lift the bound with --set {self.setting}{name}=NUMBER" if self.setting else ""
         return f"give a smaller one{lifted}"
 
 

@@ -12,7 +12,6 @@ from curate.core.errors import ConfigError, DataError
 from curate.system.files import read_table, sha256
 from curate.tables.readers import Problem, Row, Table, forms, tagged, text_rows
 from curate.tables.readers import encoding as packed
-from curate.tables.readers import text_rows as delimiter
 from curate.tables.readers.encoding import BOUNDS, Bounds, Encoding, TextFile, detect
 from curate.tables.readers.excel import Worksheet
 from curate.tables.readers.items import NAMES, integer_form, reached
@@ -89,7 +88,6 @@ ENDINGS: dict[str, Format] = {
 }
 BINARY = frozenset({"xlsx", "parquet", "arrow"})
 """Formats that need random access to the file, so that a compressed file of them is not read."""
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SAVED = {".xls": ".xlsx", ".xlsm": ".xlsx", ".ods": ".xlsx", ".xz": ".gz", ".zip": ".gz", ".7z": ".gz", ".rar": ".gz"}
 """Unsupported file extension -> extension to suggest instead."""
 
@@ -179,9 +177,8 @@ class File:
     @cached_property
     def dialect(self) -> Dialect:
         """Return delimiter, quoting and header of a CSV or TSV file."""
-        usual = _DELIMITERS[self.format]
-        sign = self.delimiter or delimiter.find(self.text, usual, header=self.has_header)
-        return Dialect(sign, self.format == "csv" or sign != usual, self.has_header)
+        assert self.format in ("csv", "tsv")
+        return text_rows.dialect_of(self.text, self.format, self.delimiter, header=self.has_header)
 
     @cached_property
     def workbook(self) -> Worksheet:

@@ -279,6 +279,15 @@ class Dialect:
     """Whether the first row contains the column names; else they are column_1, column_2, ..."""
 
 
+def dialect_of(
+    file: TextFile, format_: Literal["csv", "tsv"], delimiter: str | None = None, *, header: bool = True
+) -> Dialect:
+    """Return the dialect of a CSV or TSV file; without a `delimiter`, it is detected."""
+    usual = {"csv": ",", "tsv": "\t"}[format_]
+    sign = delimiter or find(file, usual, header=header)
+    return Dialect(sign, format_ == "csv" or sign != usual, header)
+
+
 def numbered(width: int) -> list[str]:
     """Return the names of the columns of a table without a header."""
     return [f"column_{number}" for number in range(1, width + 1)]
