@@ -13,9 +13,10 @@ from typing import Any, BinaryIO, Literal, TypeVar, get_args
 
 import typer
 
-from curate.commands.anonymise import delimited, jsonl, raw_lines
-from curate.commands.anonymise.parquet import ParquetFile
-from curate.commands.anonymise.raw_lines import HEAD, KEY, SPARE, Fields, Piece, Script, opened
+from curate.commands.anonymise import delimited, jsonl, pieces
+from curate.commands.anonymise.columnar import ColumnarFile
+from curate.commands.anonymise.jsonl import KEY, SPARE
+from curate.commands.anonymise.pieces import HEAD, Fields, Piece, RawText
 from curate.commands.anonymise.tally import Chunk, Lines, MaskingSummary, MaskingTally
 from curate.core.config import check, read_yaml
 from curate.core.errors import ConfigError, DataError, RunFailed, Stopped, UserError
@@ -30,26 +31,20 @@ from curate.system.files import BATCH, replacing
 from curate.system.processes import cores
 from curate.system.run_lock import FULL
 from curate.tables.readers import Problem
-from curate.tables.readers.encoding import Encoding
+from curate.tables.readers.encoding import BOUNDS, Bounds, Encoding, TextFile, ending, opened, packed
+from curate.tables.readers.file import BINARY, ENDINGS
+from curate.tables.readers.parquet import Columnar
 from curate.view import output_mode
 from curate.view.answers import Result
 
-Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
+Format = Literal["jsonl", "csv", "tsv", "parquet", "arrow", "text"]
 PIPE = "-"
 """Path that means standard input or standard output."""
 _ENDINGS: dict[str, Format] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".txt": "text",
-    ".text": "text",
-    ".md": "text",
-    ".log": "text",
+    **{end: format_ for end, format_ in ENDINGS.items() if format_ in ("jsonl", "csv", "tsv", "parquet", "arrow")},
+    **dict.fromkeys((".txt", ".text", ".md", ".log"), "text"),
 }
+_NAME_ENCODING = "name what it is, as in --set encoding=gb18030"
 _CHARACTERS = 1 << 20
 """Length, in bytes, from which no more rows are added to a chunk."""
 SomeChunk = TypeVar("SomeChunk", bound=Chunk)
@@ -72,7 +67,7 @@ class WithheldError(RunFailed):
 class AnonymiseCommand(Command):
     """Mask PII in a file.
 
-    JSONL, CSV, TSV, Parquet or text; all else in it stays unchanged.
+    JSON, JSONL, CSV, TSV, Parquet, Arrow or text, also packed; all else in it stays unchanged.
     """
 
     words = "anonymise"
@@ -109,6 +104,9 @@ class AnonymiseCommand(Command):
     encoding: Encoding | Literal["auto"] = setting("Encoding of the file.", "auto")
     on_error: Literal["stop", "drop"] = option("What to do with rows that cannot be read.", "stop")
     allow_missing: bool = setting("Allow rows that lack a field.", False)
+    max_record: int = setting("Maximum bytes of a line, an element of a list or a cell.", BOUNDS.record, ge=1)
+    max_ratio: int = setting("Maximum ratio of unpacked to packed size, from 64 MB on.", BOUNDS.ratio, ge=1)
+    max_columns: int = setting("Maximum number of columns.", BOUNDS.columns, ge=1)
     processes: int | None = setting("Number of parallel processes; default: all cores for long files.", None, ge=1)
 
     def result(self) -> Result[Any]:
@@ -152,7 +150,12 @@ class AnonymiseCommand(Command):
     @property
     def text_fields(self) -> Fields:
         """Return the fields with texts."""
-        return Fields.of(self.field, missing=self.allow_missing)
+        return Fields.of(self.field, self.notify, missing=self.allow_missing)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Return the bounds of the file."""
+        return Bounds(self.max_record, self.max_ratio, self.max_columns, "max_")
 
     @property
     def kind(self) -> Format:
@@ -161,10 +164,10 @@ class AnonymiseCommand(Command):
         if kind := next((candidate for candidate in candidates if candidate), None):
             return kind
         names = ", ".join(get_args(Format))
-        if Path(self.source).suffix.lower() in (".gz", ".zst", ".bz2", ".xz", ".zip"):
+        if Path(self.source).suffix.lower() in (".xz", ".zip"):
             raise ConfigError(
                 f"{self.source}: is packed; unpack it into the command: "
-                f"gunzip -c FILE | curate anonymise - OUT --format FORMAT, of {names}"
+                f"xz -dc FILE | curate anonymise - OUT --format FORMAT, of {names}"
             )
         path = "standard input" if self.source == PIPE else self.source
         raise ConfigError(f"{path}: its format is not known; name one with --format: {names}")
@@ -189,7 +192,7 @@ class AnonymiseCommand(Command):
 
 
 def _ending(name: str) -> Format | None:
-    return _ENDINGS.get(Path(name).suffix.lower())
+    return _ENDINGS.get(ending(Path(name))[0])
 
 
 def _refuse(command: AnonymiseCommand) -> None:
@@ -198,6 +201,9 @@ def _refuse(command: AnonymiseCommand) -> None:
         what = "is a folder" if Path(command.source).is_dir() else "no such file"
         raise DataError(f"{command.source}: {what}; give a file, or - for standard input")
     _refuse_target(command)
+    for name in (command.source, command.target):
+        if command.kind in BINARY and ending(Path(name))[1]:
+            raise ConfigError(f"{name}: found a packed {command.kind} file, expected one as it is; unpack it")
     if command.spans and command.sidecar is None and command.kind != "jsonl":
         raise ConfigError(
             f"--spans: found {command.kind} on standard output, expected a file, beside which they are written; name "
@@ -211,9 +217,9 @@ def _refuse(command: AnonymiseCommand) -> None:
 
 
 def _refuse_target(command: AnonymiseCommand) -> None:
-    kind, ending = command.kind, None if command.target == PIPE else _ending(command.target)
-    if ending not in (None, kind):
-        raise ConfigError(f"{command.target}: found the ending of {ending}, expected {kind} as the input is; rename it")
+    kind, other = command.kind, None if command.target == PIPE else _ending(command.target)
+    if other not in (None, kind):
+        raise ConfigError(f"{command.target}: found the ending of {other}, expected {kind} as the input is; rename it")
     if command.target == PIPE:
         return
     path = Path(command.target)
@@ -242,9 +248,9 @@ def anonymise(command: AnonymiseCommand) -> MaskingSummary:
             source = stack.enter_context(_source(command))
             target = stack.enter_context(_target(command))
             sidecar = stack.enter_context(_sidecar(command))
-            in_rows = command.kind == "parquet"
+            in_rows = command.kind in BINARY
             tally = MaskingTally("row" if in_rows else "line", sidecar, command.progress, untouched(masking))
-            work, mask = _parquet if in_rows else _text, partial(_masked, command, masking, key)
+            work, mask = _columnar if in_rows else _text, partial(_masked, command, masking, key)
             summary = work(command, mask, source, target, tally)
             if summary.reasons and not command.allow_residual:
                 raise WithheldError(summary, command.target)
@@ -262,20 +268,23 @@ def anonymise(command: AnonymiseCommand) -> MaskingSummary:
 def _text(
     command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally
 ) -> MaskingSummary:
-    script, stream, long = opened(source, command.encoding, command.source_name)
-    target.write(script.bom)
-    tally.begin(0 if command.source == PIPE else Path(command.source).stat().st_size - len(script.bom))
-    chunks = _grouped(_pieces(command, script, stream), command, tally.summary)
-    for chunk, masked in mask(chunks, script.language, long=long):
+    sample = TextFile(Path(command.source_name), "utf-8", command.bounds, name_encoding=_NAME_ENCODING)
+    text = RawText.of(source, command.encoding, sample)
+    target.write(text.codec.bom)
+    unpacked = command.source != PIPE and not ending(Path(command.source))[1]
+    tally.begin(Path(command.source).stat().st_size - len(text.codec.bom) if unpacked else 0)
+    for chunk, masked in mask(_grouped(_pieces(command, text), command, tally.summary), text.language, long=text.long):
         target.write(chunk.masked(masked, with_spans=bool(command.keys)))
         tally.of(chunk, masked)
     return _checked(command, tally)
 
 
-def _parquet(
+def _columnar(
     command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally
 ) -> MaskingSummary:
-    file = ParquetFile(source, command.text_fields, command.source_name)
+    assert command.kind in ("parquet", "arrow")
+    columnar = Columnar(Path(command.source_name), command.kind, command.bounds, source)
+    file = ColumnarFile(columnar, command.text_fields)
     tally.begin(file.rows, "rows")
     long = command.source != PIPE and Path(command.source).stat().st_size > HEAD
     with file.writer(target) as writer:
@@ -300,26 +309,25 @@ def _masked(
     return mask_batches(masking, language, key, batches, processes)
 
 
-def _pieces(command: AnonymiseCommand, script: Script, stream: BinaryIO) -> Iterator[Piece | Problem]:
-    lines = script.lines(stream)
+def _pieces(command: AnonymiseCommand, text: RawText) -> Iterator[Piece | Problem]:
     if command.kind == "jsonl":
-        return jsonl.pieces(lines, script, command.text_fields, command.keys)
+        return jsonl.pieces(text, command.text_fields, command.keys)
     if command.kind == "text":
-        return raw_lines.plain_pieces(lines, script)
-    assert command.kind != "parquet"
-    return delimited.pieces(lines, script, command.text_fields, command.kind)
+        return pieces.plain_pieces(text)
+    assert command.kind in ("csv", "tsv")
+    return delimited.pieces(text, command.text_fields, command.kind)
 
 
-def _grouped(pieces: Iterator[Piece | Problem], command: AnonymiseCommand, summary: MaskingSummary) -> Iterator[Lines]:
+def _grouped(rows: Iterator[Piece | Problem], command: AnonymiseCommand, summary: MaskingSummary) -> Iterator[Lines]:
     """Yield rows in groups of limited number and length; DataError for an unreadable row unless it is dropped."""
     group = Lines()
-    for piece in pieces:
+    for piece in rows:
         if isinstance(piece, Problem):
             if command.on_error == "stop":
-                raise DataError(piece.sentence(command.source_name))
+                raise DataError(f"{piece.sentence(command.source_name)}, or leave such rows out with --on-error drop")
             summary.dropped += 1
             continue
-        summary.spared += isinstance(piece, jsonl.JsonLine) and piece.key == SPARE and command.spans_key is None
+        summary.spared += isinstance(piece, jsonl.JsonRow) and piece.key == SPARE and command.spans_key is None
         group.add(piece)
         if len(group.pieces) == BATCH or group.size > _CHARACTERS:
             yield group
@@ -346,9 +354,9 @@ def _checked(command: AnonymiseCommand, tally: MaskingTally) -> MaskingSummary:
 @contextmanager
 def _source(command: AnonymiseCommand) -> Iterator[BinaryIO]:
     if command.source != PIPE:
-        with Path(command.source).open("rb") as stream:
+        with opened(Path(command.source), command.bounds) as stream:
             yield stream
-    elif command.kind == "parquet":  # which is read from its end
+    elif command.kind in BINARY:  # which is read from its end
         with tempfile.TemporaryFile() as stream:
             shutil.copyfileobj(sys.stdin.buffer, stream)
             stream.seek(0)
@@ -360,9 +368,10 @@ def _source(command: AnonymiseCommand) -> Iterator[BinaryIO]:
 @contextmanager
 def _target(command: AnonymiseCommand) -> Iterator[BinaryIO]:
     if command.target != PIPE:
-        with replacing(Path(command.target)) as temporary, temporary.open("wb") as stream:
+        path = Path(command.target)
+        with replacing(path) as temporary, temporary.open("wb") as file, packed(file, path) as stream:
             yield stream
-    elif command.kind == "parquet" or not command.allow_residual:
+    elif command.kind in BINARY or not command.allow_residual:
         # a pipe has no position, which a Parquet footer needs; and what was written to it cannot be withdrawn
         with tempfile.TemporaryFile() as stream:
             yield stream

@@ -1,76 +1,100 @@
-"""Masking of JSONL: only texts that change are rewritten; numbers, white space and the order of keys stay."""
+"""Masking of JSONL and of JSON documents: of a text only the masked spans are written anew; all else stays."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from curate.commands.anonymise.raw_lines import FIX, Fields, RawLine, Script
+from curate.commands.anonymise.pieces import Fields, Piece, RawText
 from curate.core.config import kind_of
 from curate.core.errors import DataError
 from curate.pii.masking import Masked
 from curate.tables.readers import Problem
+from curate.tables.readers.text_rows import CORRECT, FIX, Document, is_document, json_object
 
+KEY, SPARE = "spans", "pii_spans"
+"""Key of the spans in a row, and the key used instead in a row that already has the first one."""
 Path = tuple[str | int, ...]
 """Object keys and list indices, from 0, that lead to a value."""
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]')
-_NO_ROW = "one JSON object"
+_CHARACTER = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\?.", re.DOTALL)
+"""Pattern of a code point in the source of a string; two escapes may be one."""
+_MISSING = "name the field with --field, or let rows without it pass with --set allow_missing=true"
 
 
 class _UnfitError(Exception):
-    """A row that cannot be read; its arguments are what was found, what was expected, and a remedy."""
+    """A row that cannot be masked."""
+
+    def __init__(self, found: str, expected: str, remedy: str = "") -> None:
+        self.found, self.expected, self.remedy = found, expected, remedy
+
+    def problem(self, number: int, fix: str = FIX) -> Problem:
+        """Return the problem of the row with this number; without a remedy of its own it has `fix`."""
+        return Problem(number, self.found, self.expected, self.remedy or fix)
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLine:
-    """A line and the texts to mask in it, by path; none in a blank line."""
+@dataclass(frozen=True)
+class JsonRow(Piece):
+    """An object and the texts to mask in it, by path."""
 
-    script: Script
-    line: int
-    raw: bytes
-    text: str
-    found: dict[Path, str]
-    numbers: int
+    before: str
+    """Text between the object and the one before it, if both are of one document."""
+    source: str
+    found: Mapping[Path, str]
+    numeric: int
     key: str | None
     """Key under which the spans are written into the row; None to write none."""
-    empty: bool = False
-    """Whether the line is an object without keys."""
+    empty: bool
+    """Whether the object has no keys."""
 
     @property
     def texts(self) -> list[tuple[str, str]]:
         """Return (path, text) of every text, with paths such as `messages.0.content`."""
         return [(".".join(map(str, path)), text) for path, text in self.found.items()]
 
+    @property
+    def numbers(self) -> int:
+        """Return the number of numbers in the place of a text."""
+        return self.numeric
+
     def masked(self, masked: list[Masked]) -> bytes:
-        """Return the bytes of the line with masked texts and, if `key` is set, the spans as its last key."""
+        """Return the bytes with masked texts and, if `key` is set, the spans as the last key of the object."""
         new = {
-            path: result.text
-            for (path, old), result in zip(self.found.items(), masked, strict=True)
-            if result.text != old
+            path: result for (path, old), result in zip(self.found.items(), masked, strict=True) if result.text != old
         }
-        pieces, copied = [], 0
-        for path, start, end in _strings(self.text) if new else ():
+        pieces, copied = [self.before], 0
+        for path, start, end in _strings(self.source) if new else ():
             if path in new:
-                pieces += [self.text[copied:start], self._literal(new[path])]
+                pieces += [self.source[copied:start], _rewritten(self.source[start:end], new[path], self._escaped)]
                 copied = end
-        tail = self.text[copied:]
+        tail = self.source[copied:]
         if self.key is not None:
             rows = [row for (name, _), result in zip(self.texts, masked, strict=True) for row in spans(name, result)]
             end = tail.rindex("}")
             separator = "" if self.empty else ", "
             tail = f"{tail[:end]}{separator}{json.dumps(self.key)}: {json.dumps(rows)}{tail[end:]}"
-        return self.script.encode("".join([*pieces, tail]))
+        return self.text.codec.encode("".join([*pieces, tail]))
 
-    def _literal(self, text: str) -> str:
-        """Return a text as a JSON string; ASCII only if the line is, or if the encoding lacks one of its characters."""
-        if not (self.text.isascii() and "\\u" in self.text):
-            plain = json.dumps(text, ensure_ascii=False)
-            try:
-                self.script.encode(plain)
-            except UnicodeEncodeError:
-                return json.dumps(text)
-            return plain
-        return json.dumps(text)
+    def _escaped(self, text: str) -> str:
+        """Return a text as in a JSON string; ASCII if the row is, or if the encoding lacks one of its characters."""
+        plain = json.dumps(text, ensure_ascii=self.source.isascii() and "\\u" in self.source)
+        try:
+            self.text.codec.encode(plain)
+        except UnicodeEncodeError:
+            plain = json.dumps(text)
+        return plain[1:-1]
+
+
+def _rewritten(literal: str, masked: Masked, escaped: Callable[[str], str]) -> str:
+    """Return a JSON string with masked spans; all other characters keep their escapes."""
+    offsets: Sequence[int] = range(1, len(literal))
+    if "\\" in literal:
+        offsets = [1, *(match.end() for match in _CHARACTER.finditer(literal, 1, len(literal) - 1))]
+    pieces, copied = [], 0
+    for span, (start, end) in zip(masked.spans, masked.written, strict=True):
+        pieces += [literal[copied : offsets[span.start]], escaped(masked.text[start:end])]
+        copied = offsets[span.end]
+    return "".join([*pieces, literal[copied:]])
 
 
 def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
@@ -82,34 +106,75 @@ def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
     ]
 
 
-def pieces(
-    lines: Iterable[RawLine], script: Script, fields: Fields, keys: Sequence[str] = ()
-) -> Iterator[JsonLine | Problem]:
-    """Yield every line, or the problem why it cannot be read; a blank line has no texts.
+def pieces(text: RawText, fields: Fields, keys: Sequence[str] = ()) -> Iterator[Piece | Problem]:
+    """Yield the objects of a JSON document or, line by line, of JSONL, or the problem why one cannot be read.
 
     The spans of a row are written under the first of `keys` that it does not have.
     """
-    for line in lines:
-        if line.text is None:
-            yield script.undecodable(line.number)
-        elif not line.text.strip():
-            yield JsonLine(script, line.number, line.raw, line.text, {}, 0, key=None)
-        else:
-            try:
-                yield _row(line, line.text, script, fields, keys)
-            except _UnfitError as unfit:
-                yield Problem(line.number, *unfit.args)
+    rows = _Rows(text, fields, keys)
+    yield from rows.document() if _is_document(text) else rows.lines()
 
 
-def _row(line: RawLine, text: str, script: Script, fields: Fields, keys: Sequence[str]) -> JsonLine:
-    record = _parsed(text)
-    key = next((key for key in keys if key not in record), None)
-    if keys and key is None:
-        names = " and ".join(f"`{key}`" for key in keys)
-        raise DataError(
-            f"{script.place}:{line.number}: found the key {names}, expected a free one for the spans; name it with "
-            "--set spans_key=KEY"
-        )
+def _is_document(text: RawText) -> bool:
+    start = next((line.text.lstrip() for line in text.sample.lines() if line.text and line.text.strip()), "")
+    return start.startswith("[") or (".json" in text.file.path.suffixes and is_document(text.sample))
+
+
+class _Rows:
+    def __init__(self, text: RawText, fields: Fields, keys: Sequence[str]) -> None:
+        self.text, self.fields, self._keys, self._first = text, fields, keys, True
+
+    def lines(self) -> Iterator[Piece | Problem]:
+        """Yield every line; a blank one has no texts."""
+        for line in self.text.file.lines():
+            if line.text is None:
+                yield self.text.file.unread(line)
+            elif not line.text.strip():
+                yield Piece(self.text, line.number, line.raw)
+            else:
+                try:
+                    record = json_object(line.number, line.text, _DECODER)
+                    if isinstance(record, Problem):
+                        yield record
+                    else:
+                        yield self._row(line.number, line.raw, record, line.text)
+                except _UnfitError as unfit:
+                    yield unfit.problem(line.number)
+
+    def document(self) -> Iterator[Piece]:
+        """Yield the elements of a document; DataError if one cannot be read, since the others depend on it."""
+        path, codec = self.text.file.path, self.text.codec
+        if self.text.file.encoding == "big5":  # two of its codes may be one character
+            raise DataError(f"{path}: found a JSON document in Big5, expected UTF-8; save it as UTF-8")
+        document, number = Document(self.text.file, _DECODER), 1
+        try:
+            for number, record in enumerate(document.entries(), start=1):
+                raw = codec.encode(document.before + document.source)
+                yield self._row(number, raw, record, document.source, document.before)
+        except _UnfitError as unfit:
+            raise DataError(unfit.problem(number, CORRECT).sentence(str(path))) from None
+        yield Piece(self.text, number, codec.encode(document.before))
+
+    def _row(self, number: int, raw: bytes, record: object, source: str, before: str = "") -> JsonRow:
+        if not isinstance(record, dict):
+            raise _UnfitError(kind_of(record), "one JSON object")
+        place = str(self.text.file.path)
+        if self._first:
+            self._first = False
+            self.fields = self.fields.among([name for name in record if isinstance(record[name], str)], place)
+        key = next((key for key in self._keys if key not in record), None)
+        if self._keys and key is None:
+            names = " and ".join(f"`{key}`" for key in self._keys)
+            raise DataError(
+                f"{place}:{number}: found the key {names}, expected a free one for the spans; name it with "
+                "--set spans_key=KEY"
+            )
+        texts, numeric = _texts(record, self.fields)
+        return JsonRow(self.text, number, raw, before, source, texts, numeric, key, empty=not record)
+
+
+def _texts(record: Mapping[str, object], fields: Fields) -> tuple[Mapping[Path, str], int]:
+    """Return the texts of a row by path, and the number of numbers among them."""
     texts: dict[Path, str] = {}
     numbers: set[Path] = set()
     for name in fields.names:
@@ -125,25 +190,8 @@ def _row(line: RawLine, text: str, script: Script, fields: Fields, keys: Sequenc
                     numbers.add(path)
         except KeyError as error:
             if name not in fields.optional:
-                raise _UnfitError(
-                    f"no {name!r}", "it in every row", f"name the field with --field, or {_SPARE}"
-                ) from error
-    return JsonLine(script, line.number, line.raw, text, texts, len(numbers), key=key, empty=not record)
-
-
-_SPARE = "let rows without it pass with --set allow_missing=true"
-
-
-def _parsed(text: str) -> dict[str, object]:
-    try:
-        record = _DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        raise _UnfitError(f"a line that is not valid JSON ({error.msg}, column {error.colno})", _NO_ROW, FIX) from None
-    except RecursionError:
-        raise _UnfitError("brackets nested without end", _NO_ROW, FIX) from None
-    if not isinstance(record, dict):
-        raise _UnfitError(kind_of(record), _NO_ROW, FIX)
-    return record
+                raise _UnfitError(f"no {name!r}", "it in every row", _MISSING) from error
+    return texts, len(numbers)
 
 
 def _number(_digits: str) -> int:
@@ -154,7 +202,7 @@ def _number(_digits: str) -> int:
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        raise _UnfitError("a key twice in one object", "each key once, for only the last one would be seen", FIX)
+        raise _UnfitError("a key twice in one object", "each key once, for only the last one would be seen")
     return record
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, Literal, Protocol
 
 from curate.commands.anonymise import jsonl
-from curate.commands.anonymise.raw_lines import Piece
+from curate.commands.anonymise.pieces import Piece
 from curate.core.progress import StepLabel
 from curate.core.protocols import Progress
 from curate.pii import residual

@@ -2,8 +2,9 @@
 
 import codecs
 import io
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -83,6 +84,19 @@ def opened(path: Path, bounds: "Bounds | None" = None) -> Iterator[BinaryIO]:
         yield Unpacked(path, stream, bounds or BOUNDS) if path.suffix.lower() in COMPRESSIONS else stream
 
 
+@contextmanager
+def packed(stream: BinaryIO, path: Path) -> Iterator[BinaryIO]:
+    """Yield the stream, or one that compresses into it if `path` has the extension of a compression."""
+    import pyarrow as pa
+
+    codec = COMPRESSIONS.get(path.suffix.lower())
+    if codec is None:
+        yield stream
+    else:
+        with pa.CompressedOutputStream(pa.PythonFile(stream, "w"), codec) as compressed:
+            yield compressed
+
+
 # Text files of unknown encoding: which one it is, and their lines.
 
 Encoding = Literal["utf-8", "utf-16", "gb18030", "big5"]
@@ -95,7 +109,14 @@ CODECS: dict[Encoding, tuple[str, ...]] = {
     "big5": ("cp950", "big5hkscs"),  # what Windows writes, then what Hong Kong adds
 }
 """Encoding whose lines end at the byte of a line feed -> codecs that may decode a line, tried in order."""
-_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BOMS: tuple[tuple[bytes, Encoding, str], ...] = (
+    (codecs.BOM_UTF8, "utf-8", "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16", "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16", "utf-16-be"),
+    ("\ufeff".encode("gb18030"), "gb18030", "gb18030"),
+)
+"""Byte order mark, its encoding, and its codec."""
+_MARK = max(len(bom) for bom, _, _ in _BOMS)
 _CHUNK = 1 << 16
 _SAMPLE_BYTES = 1 << 20
 _WIDE = bytes(range(128, 256))
@@ -112,6 +133,39 @@ OLD_MAC = (
 )
 
 
+@dataclass(frozen=True)
+class Codec:
+    """Byte order mark of a text file, and the codecs of its lines, of which the first that fits is used."""
+
+    names: tuple[str, ...]
+    bom: bytes = b""
+
+    @classmethod
+    def of(cls, encoding: Encoding, head: bytes) -> "Codec":
+        """Return the codec of a file by its first bytes; a byte order mark of another encoding is text."""
+        marks = ((bom, codec) for bom, name, codec in _BOMS if name == encoding and head.startswith(bom))
+        bom, codec = next(marks, (b"", "utf-16-le"))
+        return cls((codec,) if encoding == "utf-16" else CODECS[encoding], bom)
+
+    def decode(self, raw: bytes) -> str | None:
+        """Return bytes as text; None if they cannot be decoded."""
+        for name in self.names:
+            try:
+                return raw.decode(name)
+            except UnicodeDecodeError:
+                continue
+        return None
+
+    def encode(self, text: str) -> bytes:
+        """Return text as bytes; UnicodeEncodeError if it has characters that the encoding lacks."""
+        for name in self.names[:-1]:
+            try:
+                return text.encode(name)
+            except UnicodeEncodeError:
+                continue
+        return text.encode(self.names[-1])
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of a text file."""
@@ -122,6 +176,8 @@ class Line:
     """None if its bytes are not valid in the file's encoding, or if it is longer than the bound."""
     at: int
     """Number of bytes of the file on disk read so far, including this line."""
+    raw: bytes = b""
+    """Its bytes, without a byte order mark; empty if it is too long."""
     too_long: bool = False
 
 
@@ -134,12 +190,12 @@ class Bounds:
     ratio: int = 200
     """Size of an archive's content relative to the archive, from 64 MB on."""
     columns: int = 1 << 14
-    setting: str = "ingest.bounds"
-    """Section of the settings that lift the bounds; empty where `ingest` does not read the source."""
+    setting: str = "ingest.bounds."
+    """Beginning of the names of the settings that lift the bounds; empty where there is none."""
 
     def remedy(self, name: str) -> str:
         """Return what to do where a bound is passed."""
-        lifted = f", or lift the bound with --set {self.setting}.{name}=NUMBER" if self.setting else ""
+        lifted = f", or lift the bound with --set {self.setting}{name}=NUMBER" if self.setting else ""
         return f"give a smaller one{lifted}"
 
 
@@ -155,41 +211,43 @@ class TextFile:
     path: Path
     encoding: Encoding
     bounds: Bounds = BOUNDS
+    source: Callable[[], BinaryIO] | None = None
+    """Function that returns the bytes, if they are not those of `path`, which then is their name in messages."""
+    name_encoding: str = "name it with ingest.encoding"
+    """How to name the encoding, for messages; empty if it cannot be named."""
+
+    def _opened(self) -> AbstractContextManager[BinaryIO]:
+        return nullcontext(self.source()) if self.source else opened(self.path, self.bounds)
 
     def lines(self) -> Iterator[Line]:
         """Yield the lines; see `lines`."""
-        with opened(self.path, self.bounds) as stream:
+        with self._opened() as stream:
             yield from lines(stream, self.encoding, self.bounds.record)
 
     def chunks(self) -> Iterator[tuple[str, int]]:
         """Yield (text, number of bytes on disk read so far) part by part; DataError for bytes of another encoding."""
-        codec = "utf-8-sig" if self.encoding == "utf-8" else CODECS.get(self.encoding, (self.encoding,))[0]
-        decoder, position = codecs.getincrementaldecoder(codec)(), 0
-        with opened(self.path, self.bounds) as stream:
+        with self._opened() as stream:
+            codec, chunks = _begun(stream, self.encoding)
+            decoder, position = codecs.getincrementaldecoder(codec.names[0])(), len(codec.bom)
             try:
-                for raw in iter(lambda: stream.read(_CHUNK), b""):
+                for raw in chunks:
                     position = stream.consumed() if isinstance(stream, Unpacked) else position + len(raw)
                     if text := decoder.decode(raw):
                         yield text, position
                 yield decoder.decode(b"", final=True), position
             except UnicodeDecodeError as error:
-                raise DataError(f"{self.path}: {self._no_text}") from error
-
-    @property
-    def _no_text(self) -> str:
-        found = f"found bytes that are not {self.encoding.upper()}, expected text in one encoding"
-        return f"{found}; {self._save}"
+                found = f"bytes that are not {self.encoding.upper()}, expected text in one encoding"
+                raise DataError(f"{self.path}: found {found}; {self._save}") from error
 
     @property
     def _save(self) -> str:
-        return "save the file as UTF-8" + (", or name it with ingest.encoding" if self.bounds.setting else "")
+        return "save the file as UTF-8" + (f", or {self.name_encoding}" if self.name_encoding else "")
 
     def unread(self, line: Line) -> Problem:
         """Return the problem of a line without a text."""
         if line.too_long:
             return self.too_long(line.number)
-        problem = f"bytes that are not {self.encoding.upper()}"
-        return Problem(line.number, problem, "text in one encoding", self._save)
+        return Problem(line.number, f"bytes that are not {self.encoding.upper()}", "text in one encoding", self._save)
 
     def too_long(self, number: int) -> Problem:
         """Return the problem of a record that is longer than the bound."""
@@ -217,15 +275,15 @@ def guess(stream: BinaryIO, path: str, option: str | None) -> Encoding:
     head = stream.read(4096)
     if b"\r" in head.rstrip(b"\r") and b"\n" not in head and b"\0" not in head:
         raise DataError(f"{path}: {OLD_MAC}")
-    for bom, name in _BOMS:
+    for bom, name, _ in _BOMS:
         if head.startswith(bom):
-            return "utf-16" if name == "utf-16" else "utf-8"
+            return name
     if b"\0" in head:
         raise DataError(f"{path}: found zero bytes, expected text (UTF-16 needs its byte order mark); {remedy}")
     sample = _sample(chain([io.BytesIO(head + stream.readline(_SAMPLE_BYTES)), stream]))
     scores: dict[Encoding, float] = {name: _plausible(sample, name) for name in ("gb18030", "big5")}
     best: Encoding = "big5" if scores["big5"] > scores["gb18030"] else "gb18030"
-    valid = [text for line in sample if (text := _decode(line, "utf-8")) is not None]
+    valid = [text for line in sample if (text := Codec(CODECS["utf-8"]).decode(line)) is not None]
     if 2 * len(valid) >= len(sample) and (scores[best] < 0.5 or any(max(text) >= "\u0800" for text in valid)):
         return "utf-8"  # 头痛 in GB18030 is valid UTF-8 too, but makes two-byte letters
     if scores[best] < _SHARE:
@@ -258,7 +316,7 @@ def _sample(streams: Iterable[BinaryIO]) -> list[bytes]:
 
 def _plausible(sample: list[bytes], encoding: Encoding) -> float:
     """Return the share of frequent characters among all that are not ASCII; 0 if too many lines do not decode."""
-    texts = [text for line in sample if (text := _decode(line, encoding)) is not None]
+    texts = [text for line in sample if (text := Codec(CODECS[encoding]).decode(line)) is not None]
     frequent, wide = common(texts)
     if 10 * len(texts) < 9 * len(sample) or wide == 0:
         return 0.0
@@ -272,7 +330,7 @@ def _usual(sample: list[bytes], encoding: Encoding) -> float:
     The share is 0 if a line cannot be decoded.
     """
     older, low, high = _FIRST[encoding]
-    texts = [_decode(line, encoding) for line in sample]
+    texts = [*map(Codec(CODECS[encoding]).decode, sample)]
     wide = [character for text in texts for character in text or "" if not character.isascii()]
     if None in texts or not wide:
         return 0.0
@@ -280,61 +338,42 @@ def _usual(sample: list[bytes], encoding: Encoding) -> float:
     return sum(_RARER if byte > high else float(byte >= low) for byte in first) / len(wide)
 
 
-def _decode(line: bytes, encoding: Encoding) -> str | None:
-    for codec in CODECS[encoding]:
-        try:
-            return line.decode(codec)
-        except UnicodeDecodeError:
-            continue
-    return None
-
-
 def lines(stream: BinaryIO, encoding: Encoding, longest: int = Bounds.record) -> Iterator[Line]:
-    """Yield the lines of an open file without byte order mark; a carriage return alone does not end a line.
+    """Yield the lines of an open file, without its byte order mark; a carriage return alone does not end a line.
 
     The text of a line that cannot be decoded or is longer than `longest` bytes is None; reading continues after it.
     """
-    bytewise = ((_decode(line, encoding), length, length > longest) for line, length in _raw_lines(stream, longest))
-    position = 0
-    for number, (text, length, too_long) in enumerate(
-        _utf16(stream, longest) if encoding == "utf-16" else bytewise, start=1
-    ):
+    codec, chunks = _begun(stream, encoding)
+    feed, position = codec.encode("\n"), len(codec.bom)
+    for number, (raw, length) in enumerate(_raw_lines(chunks, feed, longest), start=1):
         position = stream.consumed() if isinstance(stream, Unpacked) else position + length
-        if too_long:
-            yield Line(number, None, position, too_long=True)
-        else:
-            yield Line(number, text.removeprefix("\ufeff") if number == 1 and text else text, position)
+        too_long = length > longest
+        yield Line(number, None if too_long else codec.decode(raw), position, raw, too_long)
 
 
-def _raw_lines(stream: BinaryIO, longest: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the bytes of each line and its length; of one that is too long nothing is kept but the length."""
-    while line := stream.readline(longest + 1):
-        length = len(line)
-        if length > longest and not line.endswith(b"\n"):
-            line = b""
-            while rest := stream.readline(_CHUNK):
-                length += len(rest)
-                if rest.endswith(b"\n"):
-                    break
-        yield line, length
+def _begun(stream: BinaryIO, encoding: Encoding) -> tuple[Codec, Iterator[bytes]]:
+    """Return the codec of a stream, and its bytes after the byte order mark, part by part."""
+    head = stream.read(_MARK)
+    codec = Codec.of(encoding, head)
+    return codec, chain([head[len(codec.bom) :]], iter(partial(stream.read, _CHUNK), b""))
 
 
-def _utf16(stream: BinaryIO, longest: int) -> Iterator[tuple[str | None, int, bool]]:
-    """Yield the lines of a UTF-16 stream with their lengths in bytes, and whether they are too long.
+def _raw_lines(chunks: Iterable[bytes], feed: bytes, longest: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the bytes of each line and its length; of one that is too long nothing is kept but the length.
 
-    A line feed has two bytes.
+    A line feed of UTF-16 has two bytes and an even position, as all chunks have an even length.
     """
-    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
-    remainder, skipped = "", 0
-    for chunk in iter(lambda: stream.read(_CHUNK), b""):
-        *complete, remainder = (remainder + decoder.decode(chunk)).split("\n")
-        for line in complete:
-            length = 2 * (skipped + len(line)) + 2
-            yield None if "\ufffd" in line else f"{line}\n", length, length > longest
-            skipped = 0
-        if 2 * len(remainder) > longest:
-            skipped, remainder = skipped + len(remainder), ""
-    remainder += decoder.decode(b"", final=True)
-    if remainder or skipped:
-        length = 2 * (skipped + len(remainder))
-        yield None if "\ufffd" in remainder else remainder, length, length > longest
+    pieces, length = list[bytes](), 0
+    for chunk in chunks:
+        begin = 0
+        for match in re.finditer(feed, chunk):
+            end = match.end()
+            if end % len(feed):
+                continue
+            length += end - begin
+            yield b"".join([*pieces, chunk[begin:end]]) if length <= longest else b"", length
+            pieces, length, begin = [], 0, end
+        length += len(chunk) - begin
+        pieces = [*pieces, chunk[begin:]] if length <= longest else []
+    if length:
+        yield b"".join(pieces), length

@@ -13,7 +13,6 @@ from curate.core.errors import ConfigError, DataError
 from curate.system.files import read_table, sha256
 from curate.tables.readers import Problem, Row, Table, forms, tagged, text_rows
 from curate.tables.readers import encoding as packed
-from curate.tables.readers import text_rows as delimiter
 from curate.tables.readers.encoding import BOUNDS, Bounds, Encoding, TextFile, detect
 from curate.tables.readers.excel import Worksheet
 from curate.tables.readers.items import NAMES, integer_form, reached
@@ -91,7 +90,6 @@ ENDINGS: dict[str, Format] = {
 }
 BINARY = frozenset({"xlsx", "parquet", "arrow"})
 """Formats that need random access to the file, so that a compressed file of them is not read."""
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SAVED = {".xls": ".xlsx", ".xlsm": ".xlsx", ".ods": ".xlsx", ".xz": ".gz", ".zip": ".gz", ".7z": ".gz", ".rar": ".gz"}
 """Unsupported file extension -> extension to suggest instead."""
 
@@ -200,15 +198,14 @@ class File:
     @cached_property
     def text(self) -> TextFile:
         """Return the file as a text."""
-        return TextFile(self.path, self.text_encoding, self.bounds)
+        name_encoding = TextFile.name_encoding if self.bounds.setting else ""
+        return TextFile(self.path, self.text_encoding, self.bounds, name_encoding=name_encoding)
 
     @cached_property
     def dialect(self) -> Dialect:
         """Return delimiter, quoting and header of a CSV or TSV file."""
-        usual = _DELIMITERS[self.format]
-        sign = self.delimiter or delimiter.find(self.text, usual, header=self.has_header)
-        quoted = self.format == "csv" or sign != usual or text_rows.has_quoted_breaks(self.text, sign)
-        return Dialect(sign, quoted, self.has_header)
+        assert self.format in ("csv", "tsv")
+        return text_rows.dialect_of(self.text, self.format, self.delimiter, header=self.has_header)
 
     @cached_property
     def workbook(self) -> Worksheet:

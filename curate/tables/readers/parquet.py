@@ -1,10 +1,10 @@
 """Rows of Parquet and Arrow files; an Arrow file may be a stream, as `datasets.save_to_disk` writes it."""
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from curate.core.errors import DataError
 from curate.system.files import BATCH
@@ -13,6 +13,8 @@ from curate.tables.readers.encoding import BOUNDS, Bounds
 
 _BYTES = 1 << 24
 """Approximate bytes of rows that are read at once."""
+_BUFFER = 1 << 20
+"""Bytes of a Parquet file's column that are read at once."""
 _MAGIC = b"ARROW1"
 """First bytes of an Arrow file (IPC file format); a stream does not have them."""
 
@@ -24,28 +26,59 @@ class Columnar:
     path: Path
     format: Literal["parquet", "arrow"]
     bounds: Bounds = BOUNDS
+    source: BinaryIO | None = None
+    """Stream with the bytes, if they are not those of `path`, which then is their name in messages."""
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
+        return list(self.schema().names)
+
+    def schema(self) -> Any:  # noqa: ANN401 - pyarrow has no types
+        """Return pyarrow's schema."""
         with self._opened() as file:
-            return list((file.schema_arrow if self.format == "parquet" else file.schema).names)
+            return file.schema_arrow if self.format == "parquet" else file.schema
+
+    def metadata(self) -> Any:  # noqa: ANN401
+        """Return pyarrow's metadata of a Parquet file."""
+        with self._opened() as file:
+            return file.metadata
+
+    def is_stream(self) -> bool:
+        """Return whether an Arrow file is a stream, without an index of its batches."""
+        with self._opened() as file:
+            return not hasattr(file, "num_record_batches")
 
     def size(self) -> int:
         """Return the number of rows."""
+        if self.format == "parquet":
+            return int(self.metadata().num_rows)
         with self._opened() as file:
-            return int(file.metadata.num_rows) if self.format == "parquet" else sum(b.num_rows for b in _batches(file))
+            return sum(batch.num_rows for batch, _ in _batches(file))
 
     def rows(self, wanted: Collection[str]) -> Iterator[Row]:
         """Yield the rows with the `wanted` columns; with all columns if `wanted` is empty."""
         columns = [name for name in self.columns() if not wanted or name in wanted]
-        number = 0
+        for first, batch, _ in self.batches(columns):
+            for number, values in enumerate(self.values(batch, first), start=first):
+                yield Row(number, values, number)
+
+    def batches(self, columns: list[str] | None = None) -> Iterator[tuple[int, Any, bool]]:
+        """Yield (number of the first row, rows, whether they end a row group or a batch of the file) in order."""
+        first = 1
         with self._opened() as file:
-            parquet = self.format == "parquet"
-            for batch in _parts(file, columns) if parquet else _batches(file, columns):
-                self._need_short(batch, number + 1)
-                for values in batch.to_pylist():
-                    number += 1
-                    yield Row(number, values, number)
+            for batch, last in (_parts if self.format == "parquet" else _batches)(file, columns):
+                self._need_short(batch, first)
+                yield first, batch, last
+                first += len(batch)
+
+    def values(self, rows: Any, first: int) -> list[Any]:  # noqa: ANN401
+        """Return rows, or a column of them, as objects of Python; DataError for texts that are no UTF-8."""
+        try:
+            return list(rows.to_pylist())
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{self.path}: row {first} or behind it: found bytes that are no UTF-8, expected text; write it again"
+            ) from error
 
     def _need_short(self, batch: Any, row: int) -> None:  # noqa: ANN401 - pyarrow has no types
         """Raise DataError if some rows, of which the first has the number `row`, cannot all be short."""
@@ -61,7 +94,7 @@ class Columnar:
         import pyarrow as pa
 
         try:
-            with _parquet(self.path) if self.format == "parquet" else _arrow(self.path) as file:
+            with (_parquet if self.format == "parquet" else _arrow)(self.source or self.path) as file:
                 yield file
         except (pa.ArrowInvalid, OSError) as error:
             kind = self.format.capitalize()
@@ -69,35 +102,37 @@ class Columnar:
 
 
 @contextmanager
-def _parquet(path: Path) -> Iterator[Any]:
+def _parquet(source: Path | BinaryIO) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(source, buffer_size=_BUFFER) as file:
         yield file
 
 
 @contextmanager
-def _arrow(path: Path) -> Iterator[Any]:
+def _arrow(source: Path | BinaryIO) -> Iterator[Any]:
     import pyarrow as pa
 
-    with path.open("rb") as stream:
+    if not isinstance(source, Path):
+        source.seek(0)
+    with pa.memory_map(str(source)) if isinstance(source, Path) else nullcontext(pa.PythonFile(source, "r")) as stream:
         is_file = stream.read(len(_MAGIC)) == _MAGIC
-    with (
-        pa.memory_map(str(path)) as source,
-        pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source) as file,
-    ):
-        yield file
+        stream.seek(0)
+        with pa.ipc.open_file(stream) if is_file else pa.ipc.open_stream(stream) as file:
+            yield file
 
 
-def _parts(file: Any, columns: list[str]) -> Iterator[Any]:  # noqa: ANN401
+def _parts(file: Any, columns: list[str] | None) -> Iterator[tuple[Any, bool]]:  # noqa: ANN401
     """Yield the rows of a Parquet file in batches of limited size, by the mean size of a row in its group."""
     for group in range(file.num_row_groups):
         about = file.metadata.row_group(group)
-        fit = _BYTES * about.num_rows // max(about.total_byte_size, 1)
-        yield from file.iter_batches(min(BATCH, max(fit, 1)), row_groups=[group], columns=columns)
+        fit, left = _BYTES * about.num_rows // max(about.total_byte_size, 1), about.num_rows
+        for batch in file.iter_batches(min(BATCH, max(fit, 1)), row_groups=[group], columns=columns):
+            left -= len(batch)
+            yield batch, not left
 
 
-def _batches(file: Any, columns: list[str] | None = None) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has no types
+def _batches(file: Any, columns: list[str] | None = None) -> Iterator[tuple[Any, bool]]:  # noqa: ANN401
     """Yield the record batches of an Arrow reader, with the given columns, in slices of at most `BATCH` rows."""
     stored = (
         (file.get_batch(index) for index in range(file.num_record_batches))
@@ -106,4 +141,5 @@ def _batches(file: Any, columns: list[str] | None = None) -> Iterator[Any]:  # n
     )
     for batch in stored:
         chosen = batch if columns is None else batch.select(columns)
-        yield from (chosen.slice(start, BATCH) for start in range(0, batch.num_rows, BATCH))
+        for start in range(0, batch.num_rows, BATCH):
+            yield chosen.slice(start, BATCH), start + BATCH >= batch.num_rows

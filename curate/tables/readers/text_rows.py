@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal
 
 from curate.core.config import kind_of
@@ -120,7 +120,12 @@ _PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
 
 def jsonl(file: TextFile) -> Iterator[Row | Problem]:
     """Yield the JSON object of each non-blank line."""
-    return each(file, lambda number, text, position: _object(number, text.rstrip(), position))
+
+    def row(number: int, text: str, position: int) -> Row | Problem:
+        record = json_object(number, text.rstrip())
+        return record if isinstance(record, Problem) else Row(number, record, position)
+
+    return each(file, row)
 
 
 def is_document(file: TextFile) -> bool:
@@ -138,11 +143,10 @@ def document(file: TextFile) -> Iterator[Row | Problem]:
 
     DataError if it is damaged, for nothing is known of what would follow.
     """
-    buffer = _Buffer(file)
-    if buffer.peek() == "[":
-        entries: Iterable[object] = buffer.elements()
-    else:
-        whole = buffer.value()
+    buffer = Document(file)
+    entries: Iterable[object] = buffer.entries()
+    if buffer.peek() != "[":
+        (whole,) = entries
         records = unwrapped(whole)
         entries = [whole] if records is None else records
     for number, entry in enumerate(entries, start=1):
@@ -157,12 +161,17 @@ def _record(number: int, entry: object, position: int) -> Row | Problem:
     return Problem(number, f"{kind_of(entry)} as an entry of the list", "one JSON object", FIX)
 
 
-class _Buffer:
+class Document:
     """Text of a JSON document, of which one value after the other is read and forgotten."""
 
-    def __init__(self, file: TextFile) -> None:
+    def __init__(self, file: TextFile, decoder: json.JSONDecoder | None = None) -> None:
         self._file, self._chunks, self._text, self._next, self._lines = file, file.chunks(), "", 0, 1
+        self._decoder = decoder or _DECODER
         self.at = 0
+        self.before = ""
+        """Text between the last value and the one before it; in the end, that after the last value."""
+        self.source = ""
+        """Text of the last value."""
 
     def _broken(self, found: str, position: int = 0) -> DataError:
         line = self._lines + self._text.count("\n", 0, self._next + position)
@@ -174,9 +183,13 @@ class _Buffer:
             while self._next < len(self._text):
                 if not self._text[self._next].isspace():
                     return self._text[self._next]
-                self._next += 1
+                self._pass()
             if not self._more():
                 return ""
+
+    def _pass(self) -> None:
+        self.before += self._text[self._next]
+        self._next += 1
 
     def _more(self) -> bool:
         """Append the next part of the file; return whether there is one."""
@@ -185,12 +198,12 @@ class _Buffer:
         self._text, self._next = self._text[self._next :] + text, 0
         return bool(text)
 
-    def value(self) -> object:
+    def _value(self) -> object:
         """Return the next value."""
         self.peek()
         while True:
             try:
-                content, end = _DECODER.raw_decode(self._text, self._next)
+                content, end = self._decoder.raw_decode(self._text, self._next)
             except json.JSONDecodeError as error:
                 # a value is tried again when the text has doubled, so that a long one is not parsed part by part
                 size = 2 * (len(self._text) - self._next)
@@ -208,34 +221,41 @@ class _Buffer:
                     continue  # a number may go on
                 if end - self._next > self._file.bounds.record:
                     raise DataError(self._file.too_long(self._lines).sentence(str(self._file.path)))
-                self._next = end
+                self.source, self._next = self._text[self._next : end], end
                 return content
 
-    def elements(self) -> Iterator[object]:
-        """Yield the elements of a list."""
-        self._next += 1
-        while (sign := self.peek()) and sign != "]":
-            yield self.value()
-            if self.peek() == ",":
-                self._next += 1
-        if not sign:
-            raise self._broken("a list without an end")
+    def entries(self) -> Iterator[object]:
+        """Yield the elements of the list, or the document if it is no list."""
+        if self.peek() != "[":
+            yield self._value()
+            self.before = ""
+        else:
+            self._pass()
+            while (sign := self.peek()) and sign != "]":
+                yield self._value()
+                self.before = ""
+                if self.peek() == ",":
+                    self._pass()
+            if not sign:
+                raise self._broken("a list without an end")
+            self._pass()
+        if self.peek():
+            raise self._broken("text after the end of the document")
 
 
 _DECODER = json.JSONDecoder()
 
 
-def _object(number: int, text: str, position: int) -> Row | Problem:
+def json_object(number: int, text: str, decoder: json.JSONDecoder = _DECODER) -> dict[str, object] | Problem:
+    """Return the object in a line of JSON, or the problem why there is none."""
     try:
-        record = json.loads(text)
+        record = decoder.decode(text)
     except json.JSONDecodeError as error:
         problem = f"a line that is not valid JSON ({error.msg}, column {error.colno})"
         return Problem(number, problem, "one JSON object", FIX)
     except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested without end
         return Problem(number, "a line that is not valid JSON", "one JSON object", FIX)
-    if not isinstance(record, dict):
-        return Problem(number, kind_of(record), "one JSON object", FIX)
-    return Row(number, record, position)
+    return record if isinstance(record, dict) else Problem(number, kind_of(record), "one JSON object", FIX)
 
 
 def plain(file: TextFile) -> Iterator[Row | Problem]:
@@ -275,6 +295,15 @@ class Dialect:
     """Whether the first row contains the column names; else they are column_1, column_2, ..."""
 
 
+def dialect_of(
+    file: TextFile, format_: Literal["csv", "tsv"], delimiter: str | None = None, *, header: bool = True
+) -> Dialect:
+    """Return the dialect of a CSV or TSV file; without a `delimiter`, it is detected."""
+    usual = {"csv": ",", "tsv": "\t"}[format_]
+    sign = delimiter or find(file, usual, header=header)
+    return Dialect(sign, format_ == "csv" or sign != usual or has_quoted_breaks(file, sign), header)
+
+
 def numbered(width: int) -> list[str]:
     """Return the names of the columns of a table without a header."""
     return [f"column_{number}" for number in range(1, width + 1)]
@@ -288,38 +317,61 @@ def column_names(cells: Sequence[str], path: str, line: int) -> list[str]:
     return names
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Lines of a CSV or TSV file that are one row; it has no cells if it is blank, or declares the delimiter."""
+
+    lines: Sequence[Line]
+    cells: Sequence[str] = ()
+
+    @property
+    def number(self) -> int:
+        """Return the number of the first line, from 1."""
+        return self.lines[0].number
+
+
 def header(file: TextFile, dialect: Dialect) -> list[str]:
     """Return the column names: of the first row, or numbered; [] for an empty file."""
-    for row in _cells(file, dialect):
+    for row in records(file, dialect):
         if isinstance(row, Problem):
             raise DataError(row.sentence(str(file.path)))
-        return column_names(row[1], str(file.path), row[0]) if dialect.header else numbered(len(row[1]))
+        if row.cells:
+            names = column_names(row.cells, str(file.path), row.number)
+            return names if dialect.header else numbered(len(names))
     return []
 
 
 def table(file: TextFile, dialect: Dialect) -> Iterator[Row | Problem]:
     """Yield each row below the header, or its Problem; empty rows are skipped."""
     names = header(file, dialect)
-    cells = _cells(file, dialect)
+    rows = (row for row in records(file, dialect) if isinstance(row, Problem) or row.cells)
     if dialect.header:
-        next(cells, None)
-    opened = 0  # line of the last row but those in between that do not fit, if a quote is left open in it
-    for row in cells:
+        next(rows, None)
+    for row in rows:
         if isinstance(row, Problem):
             yield row
-            continue
-        fits = len(row[1]) == len(names)
-        if fits or not opened:
-            last = row[1][-1]
-            opened = row[0] if not dialect.quoted and last.startswith('"') and last.count('"') % 2 == 1 else 0
-        if fits:
-            yield Row(row[0], dict(zip(names, row[1], strict=True)), row[2])
         else:
-            yield _misfit(row[0], len(row[1]), len(names), dialect, opened)
+            yield Row(row.number, dict(zip(names, row.cells, strict=True)), row.lines[-1].at)
 
 
-def _misfit(number: int, count: int, expected: int, dialect: Dialect, opened: int) -> Problem:
+def records(file: TextFile, dialect: Dialect) -> Iterator[Record | Problem]:
+    """Yield every row with its lines, the header and blank ones too, or its Problem."""
+    width = opened = 0  # line of the last row but those in between that do not fit, if a quote is left open in it
+    for row in _cells(file, dialect):
+        if isinstance(row, Problem) or not row.cells:
+            yield row
+            continue
+        width = width or len(row.cells)
+        fits = len(row.cells) == width
+        if fits or not opened:
+            last = row.cells[-1]
+            opened = row.number if not dialect.quoted and last.startswith('"') and last.count('"') % 2 == 1 else 0
+        yield row if fits else _misfit(row, width, dialect, opened)
+
+
+def _misfit(row: Record, expected: int, dialect: Dialect, opened: int) -> Problem:
     """Return the Problem of a row with too few or too many cells, usually caused by a line break in a text."""
+    number, count = row.number, len(row.cells)
     header = f"{expected} as in the {'header' if dialect.header else 'first row'}"
     if opened:
         remedy = f"write the line breaks inside the quotes of line {opened} as spaces, or save the file as CSV"
@@ -331,48 +383,68 @@ def _misfit(number: int, count: int, expected: int, dialect: Dialect, opened: in
 
 
 class _Feed:
-    """Iterator of lines for csv.reader that, unlike a generator, can continue after an error."""
+    """Iterator of lines for csv.reader that keeps those of a row and, unlike a generator, continues after an error."""
 
-    def __init__(self, source: Iterator[Line]) -> None:
-        self.line, self._source = Line(0, "", 0), source
+    def __init__(self, source: Iterator[Line], longest: int) -> None:
+        self.lines: list[Line] = []
+        self._source, self._longest, self._size = source, longest, 0
 
     def __iter__(self) -> "_Feed":
         return self
 
     def __next__(self) -> str:
-        self.line = next(self._source)
-        if self.line.text is None:
+        line = next(self._source)
+        self.lines.append(line)
+        self._size += len(line.raw)
+        if line.text is None:
             raise UnicodeError
-        return self.line.text
+        if self._size > self._longest:
+            raise OverflowError
+        return line.text
+
+    def row(self) -> list[Line]:
+        """Return the lines since the last call."""
+        lines, self.lines, self._size = self.lines, [], 0
+        return lines
 
 
-def _cells(file: TextFile, dialect: Dialect) -> Iterator[tuple[int, list[str], int] | Problem]:
+def _cells(file: TextFile, dialect: Dialect) -> Iterator[Record | Problem]:
     csv.field_size_limit(sys.maxsize)
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if dialect.quoted else csv.QUOTE_NONE
-    feed = _Feed(line for line in file.lines() if line.number > 1 or not declared(line.text or ""))
+    lines = file.lines()
+    first = next(lines, None)
+    if first and declared(first.text or ""):
+        yield Record([first])
+        first = None
+    feed = _Feed(chain([first] if first else [], lines), file.bounds.record)
     reader = csv.reader(feed, delimiter=dialect.delimiter, quoting=quoting, strict=True)
     while True:
-        begin = feed.line.number + 1
         try:
             cells = next(reader)
         except StopIteration:
             return
         except UnicodeError:
-            yield file.unread(feed.line)
+            yield file.unread(feed.row()[-1])
+            continue
+        except OverflowError:  # as after a quote that is not closed
+            yield file.too_long(feed.row()[0].number)
             continue
         except csv.Error:
-            if feed.line.number == 1 and "\r" in (feed.line.text or "").rstrip():
+            line = feed.row()[0]
+            if line.number == 1 and "\r" in (line.text or "").rstrip():
                 raise DataError(f"{file.path}: {OLD_MAC}") from None
             problem = "a quote that is not closed, or one inside a cell"
-            yield Problem(begin, problem, "quotes around a whole cell and doubled inside it", FIX)
+            yield Problem(line.number, problem, "quotes around a whole cell and doubled inside it", FIX)
             continue
+        row = feed.row()
         if len(cells) > file.bounds.columns:
             raise DataError(
-                f"{file.path}:{begin}: found {len(cells):,} columns, expected at most {file.bounds.columns:,}; "
-                f"{file.bounds.remedy('columns')}"
+                f"{file.path}:{row[0].number}: found {len(cells):,} columns, expected at most "
+                f"{file.bounds.columns:,}; {file.bounds.remedy('columns')}"
             )
-        if any(cell.strip() for cell in cells):
-            yield begin, cells if dialect.quoted else [unquoted(cell) for cell in cells], feed.line.at
+        if not any(cell.strip() for cell in cells):
+            cells = []
+        yield Record(row, cells if dialect.quoted else [unquoted(cell) for cell in cells])
 
 
 def unquoted(cell: str) -> str:

@@ -336,7 +336,7 @@ def argilla(form: str) -> list[dict[str, Any]]:
             for who, vote in zip(PEOPLE_OF_RECORD, votes, strict=True)
         ]
         responses.append({"user_id": "eve", "value": "no", "status": "draft"})
-        answered: dict[str, Any] = {
+        answered: dict[str, dict[str, Any]] = {
             "values": {
                 "responses": [
                     {**entry, "values": {"relevance": {"value": entry["value"]}}, "value": None} for entry in responses
@@ -349,8 +349,8 @@ def argilla(form: str) -> list[dict[str, Any]]:
                 "relevance.responses.users": [entry["user_id"] for entry in responses],
                 "relevance.responses.status": [entry["status"] for entry in responses],
             },
-        }[form]
-        records.append({"id": item, "fields": {"text": "a text"}, "metadata": None, **answered})
+        }
+        records.append({"id": item, "fields": {"text": "a text"}, "metadata": None, **answered[form]})
     return records
 
 
