@@ -183,14 +183,11 @@ def agree(
     are the columns that identify an item, `raters` the raters to measure, `rater` and `rating` the columns of a long
     table, `truth` the column of human ratings; with `counts`, columns are categories. Intervals resample items, or the
     values of `cluster`, with `seed`. `order` lists all ratings by rank, `positive` the ratings that count as positive
-    in an additional binary measurement, `blank` the words for a missing rating. `delimiter` and `sheet` are those of a
-    file.
+    in an additional binary measurement, `blank` the words for a missing rating.
 
     Of a `run` all consensus rules are compared as well; `truth` is a file of people's grades then, and `run_file` are
-    rankings of further systems.
-
-    The figures are those of `curate agree --json`; for the measures see `docs/labels.md`. DataError names an
-    invalid row and the expected content, ConfigError the arguments that conflict.
+    rankings of further systems. The figures are those of `curate agree --json`; for the measures see `docs/labels.md`.
+    DataError names an invalid row and the expected content, ConfigError the arguments that conflict.
     """
     if (ratings is None) == (run is None):
         raise ConfigError("agree: expected a table of ratings or run, found both or neither; give one of them")
