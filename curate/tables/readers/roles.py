@@ -92,14 +92,3 @@ def roles(table: Table) -> Roles:
             for role in dict.fromkeys((*usual, *known))
         }
     )
-
-
-@cache
-def _usual_names() -> frozenset[str]:
-    tables: tuple[Table, ...] = ("queries", "corpus", "notes")
-    return frozenset(name for table in tables for names in roles(table).names.values() for name in names if name)
-
-
-def is_usual(name: str) -> bool:
-    """Return whether a column of a table of texts is usually called so."""
-    return plain_name(name) in _usual_names()
