@@ -25,7 +25,7 @@ class AgreeCommand(OnRun):
     words = "agree"
     examples = ("agree --run runs/demo", "agree ratings.csv --raters anna,ben --scale ordinal --order S,A,B,C,D")
 
-    file: Path | None = argument("File of ratings: CSV, TSV, .xlsx or Parquet; default: the run.", None)
+    file: Path | None = argument("File of ratings: CSV, TSV, .xlsx, JSON, Parquet or Arrow; default: the run.", None)
     truth: str | None = option(
         "People's grades: for a run a file (query_id, doc_id, grade), for a file of ratings a column or rater.",
         None,

@@ -179,18 +179,15 @@ def agree(
     """Return the agreement of raters in a table, or of a run's judges, with 95 % intervals.
 
     `ratings` is a file (CSV, TSV, .xlsx, JSON, Parquet) or a frame (polars, pandas, or anything that polars can
-    convert), with a column per rater (wide) or a row per rating (long). Columns are detected by their names, or can
-    be given: `item` are the columns that identify an item, `raters` the raters to measure, `rater` and `rating` the
-    columns of a long table, `truth` the column of human ratings; with `counts`, columns are categories. Intervals
-    resample items, or the values of `cluster`, with `seed`. `order` lists all ratings by rank, `positive` the
-    ratings that count as positive in an additional binary measurement, `blank` the words for a missing rating.
-    `delimiter` and `sheet` are those of a file.
+    convert), with a column per rater (wide) or a row per rating (long). Columns are detected, or can be given: `item`
+    are the columns that identify an item, `raters` the raters to measure, `rater` and `rating` the columns of a long
+    table, `truth` the column of human ratings; with `counts`, columns are categories. Intervals resample items, or the
+    values of `cluster`, with `seed`. `order` lists all ratings by rank, `positive` the ratings that count as positive
+    in an additional binary measurement, `blank` the words for a missing rating.
 
     Of a `run` all consensus rules are compared as well; `truth` is a file of people's grades then, and `run_file` are
-    rankings of further systems.
-
-    The figures are those of `curate agree --json`; for the measures see `docs/labels.md`. DataError names an
-    invalid row and the expected content, ConfigError the arguments that conflict.
+    rankings of further systems. The figures are those of `curate agree --json`; for the measures see `docs/labels.md`.
+    DataError names an invalid row and the expected content, ConfigError the arguments that conflict.
     """
     if (ratings is None) == (run is None):
         raise ConfigError("agree: expected a table of ratings or run, found both or neither; give one of them")

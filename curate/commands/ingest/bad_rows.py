@@ -1,7 +1,8 @@
 """Invalid rows: they stop the run, with a list of ten problems at a time, or are dropped with a reason."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import polars as pl
@@ -26,12 +27,25 @@ class BadRows:
     dropped: Gathered = field(default_factory=partial(Gathered, "dropped"))
     problems: list[str] = field(default_factory=list)
 
-    def note(self, table: Table, source: Source, problem: Problem, name: str = "", reason: str = "") -> None:
-        """Drop a row if `on_error` is `drop`, else collect its problem; `name` is the key of the row, if it has one."""
+    def note(
+        self,
+        table: Table,
+        source: Source,
+        problem: Problem,
+        name: str = "",
+        reason: str = "",
+        columns: Sequence[str] = (),
+    ) -> None:
+        """Drop a row if `on_error` is `drop`, else collect its problem.
+
+        `name` is the key of the row, if it has one; `columns` are the names of which one is that of the wrong cell.
+        """
         if self.config.on_error == "drop":
             key = name if name and plain(name) else f"{source.name}:{problem.line}"
             self.drop(table, key, reason or problem.found)
             return
+        header = source.header() or () if columns else ()
+        problem = replace(problem, column=next((name for name in columns if name in header), problem.column))
         self.problems.append(f"{problem.sentence(source.place)}, or set ingest.on_error: drop")
         if len(self.problems) == LISTED:
             self.stop()

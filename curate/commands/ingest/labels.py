@@ -53,7 +53,7 @@ def read(config: Config, texts: Sources, sides: Mapping[str, ReadTexts], bad: Ba
                 word = WORDS[side_texts.table]
                 unknown, expected = f"the unknown {word} {shown(parsed.id)}", f"the id of a {word}"
                 problem = Problem(parsed.line, unknown, expected, side_texts.remedy(parsed.id))
-                bad.note("labels", source, problem, parsed.id)
+                bad.note("labels", source, problem, parsed.id, columns=names["id"])
             elif name not in side_texts.empty and name not in side_texts.left_out:
                 group = None if parsed.group is None else groups.setdefault(parsed.group, str(len(groups) + 1))
                 item_id = side_texts.merged.get(name, name)

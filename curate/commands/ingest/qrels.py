@@ -43,7 +43,7 @@ class ReadLabels:
         if query in self.queries.left_out:
             return
         self.bad.read["qrels"] += 1
-        for name, texts in ((query, self.queries), (doc, self.corpus)):
+        for name, texts, role in ((query, self.queries, "query_id"), (doc, self.corpus, "doc_id")):
             word, key = WORDS[texts.table], f"{parsed.query_id} {parsed.doc_id}"
             if name in texts.known - texts.empty - texts.cut:
                 continue
@@ -52,7 +52,7 @@ class ReadLabels:
             if unknown:
                 unknown_id, expected = f"the unknown {word} {shown(name)}", f"the id of a {word}"
                 problem = Problem(parsed.line, unknown_id, expected, texts.remedy(name))
-                self.bad.note("qrels", source, problem, key, f"unknown {word}")
+                self.bad.note("qrels", source, problem, key, f"unknown {word}", self.bad.config.names("qrels")[role])
             else:
                 why = "was cut into passages" if name in texts.cut else "has an empty text"
                 self.bad.drop("qrels", key, f"its {word} {why}")

@@ -204,7 +204,7 @@ class _Reading:
             self.bad.note(table, source, parsed)
         elif parsed.id in seen.known:
             problem = Problem(parsed.line, f"the id {shown(parsed.id)} again", "one row per id", FIX)
-            self.bad.note(table, source, problem, parsed.id)
+            self.bad.note(table, source, problem, parsed.id, columns=self.config.names(table)["id"])
         else:
             seen.known.add(parsed.id)
             if self.config.pairs:

@@ -166,18 +166,18 @@ def _position_notes(name: str, group: Sequence[int], positions: Sequence[Place |
 
 
 def _positions(cells: Sequence[tuple[str, str]]) -> list[Place | None]:
-    """Return orders as sortable tuples, from (place, cell) with all numbers or all dates; None for an empty cell.
+    """Return orders as sortable tuples, from (location, cell) with all numbers or all dates; None for an empty cell.
 
     DataError at the first cell that is neither, or of the other kind.
     """
     positions: list[Place | None] = []
     dates: bool | None = None
-    for place, text in cells:
+    for location, text in cells:
         position = _position(text)
         if text and (position is None or (dates is not None and dates != (len(position) > 1))):
             expected = {None: "a number or a date such as 2024-03-01", True: "a date", False: "a number"}[dates]
             raise DataError(
-                f"{place}: found an order that is not like that of the rows before it, expected {expected}; "
+                f"{location}: found an order that is not like that of the rows before it, expected {expected}; "
                 "correct the cell, or give --column order=NAME with another column"
             )
         dates = dates if position is None else len(position) > 1

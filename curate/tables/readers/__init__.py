@@ -49,9 +49,9 @@ class Problem:
 
     def sentence(self, path: str) -> str:
         """Return the problem as one sentence that begins with its location."""
-        return f"{self.place(path)}: found {self.found}, expected {self.expected}; {self.remedy}"
+        return f"{self.where(path)}: found {self.found}, expected {self.expected}; {self.remedy}"
 
-    def place(self, path: str) -> str:
+    def where(self, path: str) -> str:
         """Return file, line and, if it is one cell, its column."""
         return f"{path}:{self.line}" + (f", column {listed([self.column])}" if self.column else "")
 

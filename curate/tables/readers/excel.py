@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.tables.readers import Problem, Row
 from curate.tables.readers.encoding import BOUNDS, Bounds
-from curate.tables.readers.roles import is_usual
+from curate.tables.readers.roles import plain_name, roles
 from curate.tables.readers.text_rows import FIX, column_names, numbered
 
 if TYPE_CHECKING:
@@ -148,11 +148,11 @@ class Worksheet:
 def _header(rows: Sequence[SheetRow]) -> int:
     """Return the index of the row with the names of the columns: the first, or one below titles.
 
-    A title fills one cell and is no usual name of a column. The names below it are the first row of two or more
-    distinct texts that is as wide as most rows that follow; without such a row the first counts.
+    A title fills one cell and is no usual name of a column of texts. The names below it are the first row of two or
+    more distinct texts that is as wide as most rows that follow; without such a row the first counts.
     """
-    title = "".join(rows[0].cells).strip()
-    if sum(map(bool, map(str.strip, rows[0].cells))) > 1 or is_usual(title):
+    filled = [*filter(None, map(str.strip, rows[0].cells))]
+    if len(filled) != 1 or any(plain_name(filled[0]) in roles(table).names["text"] for table in ("queries", "corpus")):
         return 0
     for index, row in enumerate(rows[:-1]):
         names = [name for name in map(str.strip, row.cells) if name]

@@ -230,7 +230,7 @@ def answers(record: Record) -> dict[str, str]:
 
 def _answers(record: Record) -> dict[str, dict[str, str]]:
     """Return annotator -> question -> answer of a record; without annotators, their number stands for them."""
-    given: dict[str, dict[str, str]] = {}
+    by_person: dict[str, dict[str, str]] = {}
     for question, entries in _responses(record):
         for number, entry in enumerate(entries, start=1):
             if entry.get("was_cancelled") or entry.get("status") in _UNFINISHED:
@@ -239,8 +239,8 @@ def _answers(record: Record) -> dict[str, dict[str, str]]:
                 continue  # a note on the text, not what a person answered
             for name, content in _by_question(entry, question):
                 if answer := answer_of(content):
-                    given.setdefault(_person(entry) or str(number), {}).setdefault(name, answer)
-    return given
+                    by_person.setdefault(_person(entry) or str(number), {}).setdefault(name, answer)
+    return by_person
 
 
 def _responses(record: Record) -> Iterator[tuple[str, Sequence[Record]]]:
@@ -252,7 +252,9 @@ def _responses(record: Record) -> Iterator[tuple[str, Sequence[Record]]]:
     for name, entries in {**record, **_lists(record)}.items():
         if name in ("annotations", "responses"):
             by_question: Mapping[str, object] = entries if isinstance(entries, Mapping) else {"": entries}
-            yield from ((question, part) for question, part in by_question.items() if is_objects(part))
+            yield from (
+                (question, answers_of) for question, answers_of in by_question.items() if is_objects(answers_of)
+            )
         elif name.endswith(".responses") and isinstance(entries, list):
             users, status = (record.get(f"{name}.{column}") or repeat(None) for column in ("users", "status"))
             rows = zip(entries, users, status, strict=False)
@@ -441,16 +443,16 @@ class _Exchange:
 def _ratings(rows: Rows) -> Iterator[Row | Problem]:
     """Yield a row per annotator and record: the answers to each question, or the `rating` if there is one question."""
     records = list(rows)
-    given = [_answers(row.values) if isinstance(row, Row) else {} for row in records]
-    questions = {question for by_person in given for answered in by_person.values() for question in answered}
-    for row, by_person in zip(records, given, strict=True):
+    answered = [_answers(row.values) if isinstance(row, Row) else {} for row in records]
+    questions = {question for by_person in answered for by_question in by_person.values() for question in by_question}
+    for row, by_person in zip(records, answered, strict=True):
         if isinstance(row, Problem):
             yield row
             continue
         names = (row.values[name] for name in ("id", "record_id", "external_id") if row.values.get(name) is not None)
         item = str(next(names, row.line))
-        for rater, answered in by_person.items():
-            ratings = answered if len(questions) > 1 else {"rating": next(iter(answered.values()))}
+        for rater, by_question in by_person.items():
+            ratings = by_question if len(questions) > 1 else {"rating": next(iter(by_question.values()))}
             yield Row(row.line, {"item": item, "rater": rater, **ratings}, row.at)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 
 from curate.core.errors import DataError
 from curate.tables.readers import Problem, Row, Source, Table
@@ -106,7 +106,7 @@ def _all_names(source: Source, columns: Iterable[str]) -> list[str]:
         raw, known = source.rows(), set[str]()
     else:
         names_of_roles = [*roles("queries").names.values(), *roles("corpus").names.values()]
-        raw, known = source.raw(), {name for names in names_of_roles for name in names}
+        raw, known = source.raw(), {*chain.from_iterable(names_of_roles)}
     first = (row for row in islice(raw, LOOKED) if isinstance(row, Row))
     names = dict.fromkeys(name for row in first for name in _deep(row.values))
     return [name for name in names or columns if plain_name(name.rsplit(".", 1)[-1]) not in known]

@@ -206,28 +206,28 @@ def _by_content(source: File, names: Sequence[str], columns: Mapping[str, tuple[
     unknown = [role for role in columns if not columns[role]]
     if len(unknown) > 1 and not columns["item"]:
         columns, unknown = {**columns, "item": tuple(names[:1])}, unknown[1:]
+    if not unknown:
+        return {}
     used = {name for of_role in columns.values() for name in of_role}
-    rows = [cells for _, cells in islice(texts(source, {*names, *used}), LOOKED)] if unknown else []
+    rows = [cells for _, cells in islice(texts(source, {*names, *used}), LOOKED)]
     free = [
         name
         for name in names
         if name not in used and (unknown == ["item"] or (not is_named(name, "other") and _recurs(rows, name)))
     ]
-    choices = (
-        [dict(zip(unknown, chosen, strict=True)) for chosen in permutations(free, len(unknown))] if unknown else []
-    )
     choices = [
-        choice for choice in choices if _fits({**columns, **{role: (choice[role],) for role in choice}}, rows, unknown)
+        {**columns, **{role: (name,) for role, name in zip(unknown, chosen, strict=True)}}
+        for chosen in permutations(free, len(unknown))
     ]
-    if len(choices) > 1:
-        by_role = [{role: choice.get(role) or ",".join(columns[role]) for role in columns} for choice in choices]
+    fitting = [choice for choice in choices if _fits(choice, rows, unknown)]
+    if len(fitting) > 1:
+        several = listed(list(dict.fromkeys(choice[role][0] for choice in fitting for role in unknown)))
         raise DataError(
-            f"{source.place}: found a row per rating, and as its {' and '.join(unknown)} several columns, "
-            f"{listed(list(dict.fromkeys(name for choice in choices for name in choice.values())))}, expected to be "
-            "told which; name them with --item, --rater and --rating",
-            options=[[word for role in chosen for word in (f"--{role}", chosen[role])] for chosen in by_role],
+            f"{source.place}: found a row per rating, and as its {' and '.join(unknown)} several columns, {several}, "
+            "expected to be told which; name them with --item, --rater and --rating",
+            options=[[word for role in choice for word in (f"--{role}", ",".join(choice[role]))] for choice in fitting],
         )
-    return dict(zip(("item",), columns["item"], strict=False)) | choices[0] if choices else {}
+    return {role: of_role[0] for role, of_role in fitting[0].items()} if fitting else {}
 
 
 def _recurs(rows: Sequence[Mapping[str, str]], name: str) -> bool:

@@ -26,12 +26,12 @@ def alike(name: str, names: Sequence[str]) -> str | None:
     return name if name in names else same[0] if len(same) == 1 else None
 
 
-def column(place: str, columns: Sequence[str], name: str) -> str:
+def column(source: str, columns: Sequence[str], name: str) -> str:
     """Return the column that a user named, ignoring case if that is unambiguous; DataError if there is none."""
     match = alike(name, columns)
     if match is None:
         raise DataError(
-            f"{place}: found no column {name!r}, expected it in the header; "
+            f"{source}: found no column {name!r}, expected it in the header; "
             f"{suggestion(name, [listed([candidate]) for candidate in columns])}"
         )
     return match
@@ -57,17 +57,17 @@ class Roles:
         by_name = {plain_name(name): name for name in reversed(list(columns))}
         return next((by_name[name] for name in self.names[role] if name in by_name), None)
 
-    def resolve(self, place: str, columns: Sequence[str], given: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return role -> column, as `given` or else by the role's names; no column has two roles.
+    def resolve(self, source: str, columns: Sequence[str], assigned: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return role -> column, as `assigned` or else by the role's names; no column has two roles.
 
-        DataError if a column that was given, or that of a needed role, is missing, or if two have a role.
+        DataError if an assigned column, or that of a needed role, is missing, or if two have a role.
         """
-        chosen = {role: column(place, columns, name) for role, name in (given or {}).items()}
+        chosen = {role: column(source, columns, name) for role, name in (assigned or {}).items()}
         for role, names in self.names.items():
             numbers = [number for number, name in enumerate(columns, start=1) if plain_name(name) in names]
             if self.once and len(numbers) > 1:
                 raise DataError(
-                    f"{place}: found {role!r} in columns {numbers[0]} and {numbers[1]}, expected it once; delete one "
+                    f"{source}: found {role!r} in columns {numbers[0]} and {numbers[1]}, expected it once; delete one "
                     "of them, or change its header"
                 )
             match = self.first((name for name in columns if name not in chosen.values()), role)
@@ -75,7 +75,7 @@ class Roles:
                 chosen[role] = match
             if role in self.needed and role not in chosen:
                 raise DataError(
-                    f"{place}: found no column {role!r} among {self.listed(columns)}, expected it in the header; "
+                    f"{source}: found no column {role!r} among {self.listed(columns)}, expected it in the header; "
                     f"{self.remedy.format(role=role)}"
                 )
         return {role: chosen[role] for role in self.names if role in chosen}
@@ -85,24 +85,13 @@ class Roles:
 def roles(table: Table) -> Roles:
     """Return the roles of a table's columns by the names of BEIR and MTEB and those of `columns.yaml`."""
     words: dict[str, dict[str, list[str]]] = parse_yaml(data_file("tables/readers/columns.yaml").read_text("utf-8"))
-    usual, known = NAMES.get(table, {}), words.get(table, {})
+    usual, further = NAMES.get(table, {}), words.get(table, {})
     return Roles(
         {
-            role: tuple(map(plain_name, (*usual.get(role, ()), *known.get(role, ()))))
-            for role in dict.fromkeys((*usual, *known))
+            role: tuple(map(plain_name, (*usual.get(role, ()), *further.get(role, ()))))
+            for role in dict.fromkeys((*usual, *further))
         }
     )
-
-
-@cache
-def _usual_names() -> frozenset[str]:
-    tables: tuple[Table, ...] = ("queries", "corpus", "notes")
-    return frozenset(name for table in tables for names in roles(table).names.values() for name in names if name)
-
-
-def is_usual(name: str) -> bool:
-    """Return whether a column of a table of texts is usually called so."""
-    return plain_name(name) in _usual_names()
 
 
 def names_question(columns: Iterable[str]) -> str | None:

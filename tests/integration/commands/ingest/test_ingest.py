@@ -282,8 +282,9 @@ def test_a_bad_row_stops_or_is_dropped(tmp_path: Path, line: str, message: str) 
 def test_bad_qrels_stop_or_are_dropped(tmp_path: Path, line: str, message: str, key: str) -> None:
     folder = beir(tmp_path / "b", QUERIES, CORPUS, ["q1 d1 1", line])
     complaint = fails(tmp_path, folder)
-    where = f"{folder / 'qrels' / 'test.tsv'}:3" + (", column score" if "score" in message else "")
-    assert complaint.startswith(f"{where}: {message}")
+    columns = {"document": "corpus-id", "query": "query-id", "score": "score"}
+    column = next((f", column {column}" for word, column in columns.items() if word in message), "")
+    assert complaint.startswith(f"{folder / 'qrels' / 'test.tsv'}:3{column}: {message}")
     report = step(tmp_path / "again", "ingest", {"source": str(folder), "on_error": "drop"})
     rows = files.read_table(tmp_path / "again" / "ingest", "dropped").rows()
     assert [row[:2] for row in rows] == [("qrels", key)]
