@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
+from io import SEEK_END
 from itertools import islice, repeat, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
+from xml.parsers.expat import ExpatError
 
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.tables.readers import Problem, Row
@@ -21,7 +23,18 @@ if TYPE_CHECKING:
     from openpyxl import Workbook
 
 _FORMULA = (b"<f>", b"<f ")
-_DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, SyntaxError, OSError)
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    KeyError,
+    ValueError,
+    IndexError,
+    TypeError,
+    EOFError,
+    SyntaxError,
+    ExpatError,
+    OSError,
+)
 _CHUNK = 1 << 20
 _INFLATED = 1 << 26
 """Bytes that any workbook may unpack to."""
@@ -132,26 +145,35 @@ def _opened(path: Path, bounds: Bounds) -> Iterator[tuple["Workbook", "Workbook 
 
     books: list[Any] = []
     try:
-        _need_small(path, bounds)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know
-            kinds = (True, False) if _has_formulas(path) else (True,)
-            books.extend(load_workbook(path, read_only=True, data_only=values) for values in kinds)
-        yield books[0], books[1] if len(books) > 1 else None
-    except _DAMAGED as error:
-        raise DataError(
-            f"{path}: found no sound .xlsx file, expected one; save it again (.xls and .ods: save as .xlsx)"
-        ) from error
+        with sound(path):
+            with path.open("rb") as stream:
+                need_small(stream, path, bounds)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know
+                kinds = (True, False) if _has_formulas(path) else (True,)
+                books.extend(load_workbook(path, read_only=True, data_only=values) for values in kinds)
+            yield books[0], books[1] if len(books) > 1 else None
     finally:
         for book in books:
             book.close()
 
 
-def _need_small(path: Path, bounds: Bounds) -> None:
+@contextmanager
+def sound(path: Path) -> Iterator[None]:
+    """Raise DataError for errors of a damaged workbook."""
+    try:
+        yield
+    except _DAMAGED as error:
+        raise DataError(
+            f"{path}: found no sound .xlsx file, expected one; save it again (.xls and .ods: save as .xlsx)"
+        ) from error
+
+
+def need_small(stream: BinaryIO, path: Path, bounds: Bounds) -> None:
     """Raise DataError for a workbook that inflates to more than an archive may, or that would fill the memory."""
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(stream) as archive:
         inflated = sum(part.file_size for part in archive.infolist())
-    most = max(_INFLATED, min(bounds.ratio * path.stat().st_size, _LARGEST * bounds.ratio // BOUNDS.ratio))
+    most = max(_INFLATED, min(bounds.ratio * stream.seek(0, SEEK_END), _LARGEST * bounds.ratio // BOUNDS.ratio))
     if inflated > most:
         raise DataError(
             f"{path}: found a workbook of {inflated:,} bytes once unpacked, expected at most {most:,}; save it as CSV, "
