@@ -22,7 +22,7 @@ from curate.panel.agreement_figures import AgreementFigures, Kind, Level, figure
 from curate.panel.judge_dependence import Dependence
 from curate.pii.person_names.lexicon import is_name
 from curate.stats.tally import Ints
-from curate.tables.readers import ratings
+from curate.tables.readers import ratings, roles
 from curate.tables.readers import ratings as raters
 from curate.tables.readers.ratings import Layout, RaterGroups, RatingsLayout, header, opened, texts
 from curate.view.words import strings
@@ -225,7 +225,7 @@ def checked_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list
     """Yield (line number, cells of `columns` as text) for every row of a file; DataError as in `read`."""
     source = opened(path)
     names = header(source)
-    matched = [raters.column(str(path), names, name) for name in columns]
+    matched = [roles.column(str(path), names, name) for name in columns]
     for line, row in texts(source, matched):
         yield line, [row[name] for name in matched]
 

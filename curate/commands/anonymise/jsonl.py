@@ -10,7 +10,7 @@ from curate.core.config import kind_of
 from curate.core.errors import DataError
 from curate.pii.masking import Masked
 from curate.tables.readers import Problem
-from curate.tables.readers.text_rows import CORRECT, Document, is_document, json_object
+from curate.tables.readers.text_rows import CORRECT, JsonDocument, is_document, json_object
 
 KEY, SPARE = "spans", "pii_spans"
 """Key of the spans in a row, and the key used instead in a row that already has the first one."""
@@ -146,7 +146,7 @@ class _Rows:
         path, codec = self.text.file.path, self.text.codec
         if self.text.file.encoding == "big5":  # two of its codes may be one character
             raise DataError(f"{path}: found a JSON document in Big5, expected UTF-8; save it as UTF-8")
-        document, number = Document(self.text.file, _DECODER), 1
+        document, number = JsonDocument(self.text.file, _DECODER), 1
         try:
             for number, record in enumerate(document.entries(), start=1):
                 raw = codec.encode(document.before + document.source)

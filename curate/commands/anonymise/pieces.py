@@ -11,7 +11,7 @@ from curate.pii.masking import Masked
 from curate.pii.patterns import script
 from curate.tables.readers import Problem
 from curate.tables.readers.encoding import Codec, Encoding, TextFile, guess
-from curate.tables.readers.roles import plain_name, spellings
+from curate.tables.readers.roles import plain_name, roles
 from curate.tables.readers.text_rows import shown_names
 
 HEAD = 1 << 24
@@ -46,7 +46,7 @@ class Fields:
         """Return the fields, or columns named like texts and titles if the default ones are not among the columns."""
         if self.notify is None or set(self.names) & set(columns):
             return self
-        spelt = {name for table, role in _ROLES for name in spellings(table, role)}
+        spelt = {name for table, role in _ROLES for name in roles(table).names[role]}
         names = tuple(dict.fromkeys(name for name in columns if plain_name(name) in spelt))
         if not names:
             return self

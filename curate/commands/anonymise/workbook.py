@@ -100,7 +100,7 @@ def _elements(xml: bytes, name: str) -> list[Element]:
     return elements
 
 
-class Cell(NamedTuple):
+class TextCell(NamedTuple):
     """A cell with a text to mask."""
 
     part: str
@@ -121,10 +121,10 @@ class Cell(NamedTuple):
 
 
 @dataclass
-class Cells:
+class TextCells:
     """Some cells that are masked together."""
 
-    cells: Sequence[Cell]
+    cells: Sequence[TextCell]
     numbers: int = 0
 
     @property
@@ -145,7 +145,7 @@ class _Sheet:
         self.name, self.part, self._choose = name, part, choose
         self.header: dict[str, str] = {}
         """Letters of a column -> its name in the first row with texts."""
-        self.cells: list[Cell] = []
+        self.cells: list[TextCell] = []
         self.formulas: list[Element] = []
         """Formulas without a text in the columns of texts."""
         self.results: list[tuple[Element, str]] = []
@@ -177,7 +177,7 @@ class _Sheet:
             if formula and text:
                 self.results.append((cell.inner["v"], text))
         elif text:
-            self.cells.append(Cell(self.part, int(row), name, cell, text))
+            self.cells.append(TextCell(self.part, int(row), name, cell, text))
         else:
             self.formulas += [formula] if formula else []
             self.numbers += "v" in cell.inner
@@ -200,8 +200,8 @@ class Workbook:
         """Texts of changed cells, and the masked values in them."""
         self._lost: Counter[str] = Counter()
         self._outside: dict[str, set[str]] = {}
-        with sound(path):
-            need_small(stream, path, bounds)
+        with sound(str(path)):
+            need_small(stream, str(path), bounds)
             with zipfile.ZipFile(stream) as archive:
                 self._infos = archive.infolist()
                 self._parts = {info.filename: archive.read(info) for info in self._infos}
@@ -268,16 +268,16 @@ class Workbook:
         """Return the number of cells to mask."""
         return sum(len(sheet.cells) for sheet in self._sheets)
 
-    def parts(self) -> Iterator[Cells]:
+    def parts(self) -> Iterator[TextCells]:
         """Yield the cells to mask."""
         several = sum(bool(sheet.columns) for sheet in self._sheets) > 1
         for sheet in self._sheets:
             prefix = f"{sheet.name}!" if several else ""
             cells = [cell._replace(field=prefix + cell.field) for cell in sheet.cells]
             for start in range(0, len(cells), BATCH):
-                yield Cells(cells[start : start + BATCH], 0 if start else sheet.numbers)
+                yield TextCells(cells[start : start + BATCH], 0 if start else sheet.numbers)
 
-    def take(self, chunk: Cells, masked: Sequence[Masked]) -> None:
+    def take(self, chunk: TextCells, masked: Sequence[Masked]) -> None:
         """Take the masked texts of some cells."""
         for cell, result in zip(chunk.cells, masked, strict=True):
             element, is_formula = cell.element, "f" in cell.element.inner

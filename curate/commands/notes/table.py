@@ -6,21 +6,18 @@ A chain is the sequence of a group's texts, such as a patient's notes, in their 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.stats.neighbour_recall import Chains
 from curate.stats.tally import Ints
-from curate.system.resources import data_file
-from curate.tables.readers.ratings import column, header, opened, shown, texts
-from curate.tables.readers.roles import plain_name as plain
+from curate.tables.readers.ratings import header, opened, texts
+from curate.tables.readers.roles import roles
 
-FIELDS = ("id", "title", "text", "group", "order", "label", "style")
+ROLES = replace(roles("notes"), needed=("text",), remedy="name another with --column {role}=NAME")
 _DATE = re.compile(
     r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?(?:[T ]+(\d{1,2})[:时](\d{1,2})分?(?:[:.]?(\d{1,2})(?:\.\d+)?)?)?Z?"
 )
@@ -79,8 +76,8 @@ def named(assignments: Sequence[str]) -> dict[str, str]:
         name, sign, column_name = assignment.partition("=")
         if not sign or not column_name:
             raise ConfigError(f"--column: found {assignment!r}, expected FIELD=NAME, such as group=patient_id")
-        if name not in FIELDS:
-            raise ConfigError(f"--column: found the field {name!r}, expected another; {suggestion(name, FIELDS)}")
+        if name not in ROLES.names:
+            raise ConfigError(f"--column: found the field {name!r}, expected another; {suggestion(name, ROLES.names)}")
         if name in columns:
             raise ConfigError(f"--column: found {name} twice, expected one column for it; leave one out")
         columns[name] = column_name
@@ -95,7 +92,7 @@ def read(path: Path, layout: NotesLayout) -> NotesTable:
     if not path.is_file():
         raise DataError(f"{path}: no such file, expected a table of texts; check the path")
     source = opened(path, layout.delimiter, layout.sheet)
-    columns = _columns(str(path), header(source), layout.columns)
+    columns = ROLES.resolve(str(path), header(source), layout.columns)
     kept_rows, seen = _Rows(), dict[str, int]()
     for line, row in texts(source, set(columns.values())):
         cells = {name: row[position] for name, position in columns.items()}
@@ -111,23 +108,6 @@ def read(path: Path, layout: NotesLayout) -> NotesTable:
     if len(kept_rows.rows) < 2:
         raise DataError(f"{path}: found {len(kept_rows.rows)} rows with a text, expected two at least; check the file")
     return _table(str(path), columns, kept_rows)
-
-
-def _columns(source: str, names: Sequence[str], named_columns: Mapping[str, str]) -> dict[str, str]:
-    """Return field -> column, as named by the user or else by usual names; DataError without a column of texts."""
-    columns = {field_name: column(source, names, name) for field_name, name in named_columns.items()}
-    by_plain_name = {plain(name): name for name in reversed(names)}
-    for field_name, choices in _usual_names().items():
-        free = (by_plain_name[plain(name)] for name in choices if plain(name) in by_plain_name)
-        usual = next((name for name in free if name not in columns.values()), None)
-        if field_name not in columns and usual is not None:
-            columns[field_name] = usual
-    if "text" not in columns:
-        raise DataError(
-            f"{source}: found the columns {shown(names) or 'none'}, none of which is called a text; name the one that "
-            "holds it with --column text=NAME"
-        )
-    return {field_name: columns[field_name] for field_name in FIELDS if field_name in columns}
 
 
 def _table(source: str, columns: Mapping[str, str], table_rows: _Rows) -> NotesTable:
@@ -212,9 +192,3 @@ def _position(text: str) -> Place | None:
     except ValueError:
         return None
     return (number,) if np.isfinite(number) else None
-
-
-@cache
-def _usual_names() -> Mapping[str, list[str]]:
-    names: Mapping[str, list[str]] = parse_yaml(data_file("commands/notes/columns.yaml").read_text(encoding="utf-8"))
-    return names

@@ -10,6 +10,7 @@ from curate.core.scale import folded
 from curate.review.forms import Form
 from curate.review.sheets.files import canonical, defused, difference, fold, like_value, plain, seen
 from curate.review.sheets.sheet import Sheet, SheetLine
+from curate.tables.readers.excel import UNSTORED
 
 _SHOWN = 24
 """Maximum characters of a cell quoted in a problem, since a longer one could be a text of the corpus."""
@@ -111,6 +112,11 @@ class _Checker:
     def take(self, line: SheetLine) -> None:
         """Record the entry of a line, or its problems."""
         cells = line.cells
+        if line.unstored:
+            row_id = self.mine.get(fold(cells["row_id"]))
+            for column, problem in line.unstored.items():
+                self._problem(line, column, row_id, problem, f"its value; {UNSTORED}")
+            return
         if not any(canonical(cells.get(column, "")) for column in self.form.columns if column != "assessor"):
             return
         row_id = self.mine.get(fold(cells["row_id"]))

@@ -5,9 +5,7 @@ import csv
 import io
 import re
 import sys
-import warnings
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, time
 from typing import TYPE_CHECKING
@@ -16,6 +14,7 @@ from unicodedata import normalize
 from curate.core.errors import DataError
 from curate.core.scripts import common
 from curate.review.forms import Form
+from curate.tables.readers.excel import SheetRow, opened, sheet_rows
 
 MARK = "'"
 """Prefix of a text that a spreadsheet would otherwise read as a formula, a number or a date."""
@@ -103,8 +102,6 @@ def difference(found: str, expected: str) -> int | None:
 # CSV: written as every spreadsheet opens it, and read as any of them may have saved it.
 
 SEPARATORS = (",", ";", "\t")
-Record = tuple[int, list[str]]
-"""(Row number as in a spreadsheet, from 1 and regardless of line breaks in cells, cells of the row)."""
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -172,8 +169,10 @@ def _decode(content: bytes, encoding: str) -> str | None:
         return None
 
 
-def records(text: str, separator: str, name: str) -> Iterator[Record]:
-    """Yield the rows of a file; DataError for unbalanced quotes, which could merge several rows into one.
+def records(text: str, separator: str, name: str) -> Iterator[SheetRow]:
+    """Yield the rows of a file, numbered as in a spreadsheet, regardless of line breaks in cells.
+
+    DataError for unbalanced quotes, which could merge several rows into one.
 
     A line `sep=;` before the header, as Excel writes it, is not a row: spreadsheets do not show it.
     """
@@ -193,13 +192,12 @@ def records(text: str, separator: str, name: str) -> Iterator[Record]:
             return
         if begins > 1 or not "".join(cells).lower().startswith("sep="):
             number += 1
-            yield number, cells
+            yield SheetRow(number, cells)
 
 
 # xlsx by openpyxl: written with a list of the answers to choose from, and read back.
 
 if TYPE_CHECKING:
-    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
     from openpyxl.worksheet._write_only import WriteOnlyWorksheet
 
 ZIP = b"PK\x03\x04"
@@ -285,34 +283,10 @@ def _timeless(stored: io.BytesIO) -> bytes:
     return stream.getvalue()
 
 
-def pages(content: bytes, name: str) -> list[list[Record]]:
-    """Return the rows of every worksheet of an xlsx file; DataError if it is damaged or of another kind."""
-    from openpyxl import load_workbook
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know; we read texts
-        try:
-            book = load_workbook(io.BytesIO(content), read_only=True, data_only=True)
-            return [_rows(page) for page in book.worksheets]
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            KeyError,
-            ValueError,
-            TypeError,
-            EOFError,
-            SyntaxError,
-            OSError,
-        ) as error:
-            raise DataError(
-                f"{name}: found a zip file that is no .xlsx, or a damaged one, expected .xlsx; save it again"
-            ) from error
-
-
-def _rows(page: "ReadOnlyWorksheet") -> list[Record]:
-    page.reset_dimensions()  # the dimensions that a file states are not always correct
-    rows = page.iter_rows(values_only=True)
-    return [(number, [_text(cell) for cell in row]) for number, row in enumerate(rows, start=1)]
+def pages(content: bytes, name: str) -> list[list[SheetRow]]:
+    """Return the non-blank rows of every worksheet of an xlsx file; DataError if it is damaged or of another kind."""
+    with opened(io.BytesIO(content), name) as book:
+        return [[*sheet_rows(book, page.title, _text)] for page in book.values.worksheets]
 
 
 def _text(cell: object) -> str:

@@ -1,15 +1,19 @@
 """Reading of a filled-in sheet: detection of its file format, separator and columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 
 from curate.core.errors import DataError
 from curate.review.forms import Form
 from curate.review.sheets import files
-from curate.review.sheets.files import Record, canonical, fold
+from curate.review.sheets.files import canonical
+from curate.tables.readers.excel import SheetRow
+from curate.tables.readers.roles import Roles, plain_name
 
 NEEDED = ("row_id", "answer")
-_RESTORE = "put back the first row of the sheet as it was handed out"
+_TITLES = 20
+"""Number of first rows among which the header is looked for, below titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,8 @@ class SheetLine:
     """Column of the form -> cell; without columns that the file lacks."""
     surplus: int = 0
     """Number of non-empty cells beyond the header; if there are any, other cells may be shifted."""
+    unstored: Mapping[str, str] = field(default_factory=dict)
+    """Column of the form -> problem of a formula whose value is not in the file."""
 
 
 @dataclass(frozen=True)
@@ -46,59 +52,65 @@ def read(content: bytes, name: str, form: Form) -> Sheet:
     else:
         decoded = files.decoded(content, name)
         tables = [files.records(decoded, separator, name) for separator in files.SEPARATORS]
-    heads = [_head(table) for table in tables]
-    if not any(cells for _, cells in heads):
+    roles = _roles(form)
+    heads = [_head(table, roles) for table in tables]
+    if not any(head.cells for head in heads):
         raise DataError(f"{name}: found no header in it, expected the sheet as it was handed out; choose another file")
-    best = max(range(len(heads)), key=lambda index: (len(_columns(heads[index][1], form)), len(heads[index][1])))
-    number, header = heads[best]
-    columns = _checked(header, f"{name}, row {number}", form)
-    width = None if content.startswith(files.ZIP) else len(header)
-    lines = [_line(record, columns, width) for record in tables[best] if not _blank(record[1])]
-    return Sheet({column: header[index].strip() for column, index in columns.items()}, lines)
+    best = max(range(len(heads)), key=lambda index: (len(_matches(heads[index], roles)), len(heads[index].cells)))
+    head = heads[best]
+    header_of = roles.resolve(f"{name}, row {head.number}", head.cells)
+    columns = {column: header_of[title] for column, title in form.headers.items() if title in header_of}
+    index_of = {column: head.cells.index(header) for column, header in columns.items()}
+    width = None if content.startswith(files.ZIP) else len(head.cells)
+    lines = [_line(row, index_of, width) for row in tables[best] if not _blank(row)]
+    return Sheet({column: header.strip() for column, header in columns.items()}, lines)
 
 
-def _head(table: Iterator[Record]) -> Record:
-    """Return the first row that is not blank; (0, []) if there is none or if quotes are unbalanced."""
+def _roles(form: Form) -> Roles:
+    """Return the columns of a form by their headers in its language, with their headers in any language."""
+    headers = ", ".join(form.headers[column] for column in form.columns)
+    return Roles(
+        {
+            form.headers[column]: [plain_name(word) for word, name in form.known.items() if name == column]
+            for column in form.columns
+        },
+        needed=[form.headers[column] for column in NEEDED],
+        remedy=f"put back the header of the sheet as it was handed out: {headers}",
+        once=True,
+        listed=lambda columns: str(len(columns)),  # where the header is missing they are texts of the corpus
+    )
+
+
+def _head(table: Iterator[SheetRow], roles: Roles) -> SheetRow:
+    """Return the first row with all needed columns, else the first that is not blank.
+
+    A row without cells if there is none or if quotes are unbalanced.
+    """
+    first = SheetRow(0, [])
     try:
-        return next((record for record in table if not _blank(record[1])), (0, []))
+        for row in islice((row for row in table if not _blank(row)), _TITLES):
+            first = row if not first.cells else first
+            if {*roles.needed} <= _matches(row, roles):
+                return row
     except DataError:
-        return 0, []
+        return first
+    return first
 
 
-def _blank(cells: Sequence[str]) -> bool:
-    return not any(map(canonical, cells))
+def _matches(row: SheetRow, roles: Roles) -> set[str]:
+    names = {*map(plain_name, row.cells)}
+    return {role for role, choices in roles.names.items() if names & {*choices}}
 
 
-def _columns(header: Sequence[str], form: Form) -> list[tuple[str, int]]:
-    """Return (column of the form, index) for every matching header."""
-    column_of = {_name(word): column for word, column in form.known.items()}
-    return [(column_of[_name(word)], index) for index, word in enumerate(header) if _name(word) in column_of]
+def _blank(row: SheetRow) -> bool:
+    return not row.unstored and not any(map(canonical, row.cells))
 
 
-def _name(header: str) -> str:
-    return fold(header).replace("_", "")
-
-
-def _checked(header: Sequence[str], path: str, form: Form) -> dict[str, int]:
-    columns = _columns(header, form)
-    for column in form.columns:
-        indices = [index for name_found, index in columns if name_found == column]
-        if len(indices) > 1:
-            raise DataError(
-                f"{path}: found {form.headers[column]!r} in columns {indices[0] + 1} and {indices[1] + 1}, expected it "
-                "once; delete one of them, or change its header"
-            )
-        if not indices and column in NEEDED:
-            raise DataError(
-                f"{path}: found no column {form.headers[column]!r} among {len(header)}, expected a header "
-                f"with {', '.join(form.headers[name] for name in form.columns)}; {_RESTORE}"
-            )
-    return dict(columns)
-
-
-def _line(record: Record, columns: Mapping[str, int], width: int | None) -> SheetLine:
-    number, cells = record
-    surplus = 0 if width is None else sum(bool(canonical(cell)) for cell in cells[width:])
+def _line(row: SheetRow, columns: Mapping[str, int], width: int | None) -> SheetLine:
+    cells = row.cells
     return SheetLine(
-        number, {column: cells[index] if index < len(cells) else "" for column, index in columns.items()}, surplus
+        row.number,
+        {column: cells[index] if index < len(cells) else "" for column, index in columns.items()},
+        0 if width is None else sum(bool(canonical(cell)) for cell in cells[width:]),
+        {column: row.unstored[index] for column, index in columns.items() if index in row.unstored},
     )

@@ -1,12 +1,26 @@
 """Readers that turn users' files, folders and mteb tasks into rows with line numbers."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Table = Literal["queries", "corpus", "qrels", "labels", "ratings"]
+Table = Literal["queries", "corpus", "qrels", "labels", "ratings", "notes"]
 TABLES: tuple[Table, ...] = ("queries", "corpus", "qrels")
-"""Tables of every source; `labels` (classes of texts) are read only if a setting names them, `ratings` by `agree`."""
+"""Tables of every source; `labels` (classes of texts) are read only if a setting names them.
+
+`ratings` and `notes` are read by the commands `agree` and `notes`.
+"""
+
+LONG = 40
+"""Maximum length of a column name in messages."""
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Return column names for a message.
+
+    A long one, possibly a text of a file without header, is shown as its length.
+    """
+    return ", ".join(name if len(name) <= LONG else f"one of {len(name)} characters" for name in columns) or "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +44,16 @@ class Problem:
     found: str
     expected: str
     remedy: str
+    column: str = ""
+    """Column of the wrong cell; empty if it is not one cell."""
 
     def sentence(self, path: str) -> str:
         """Return the problem as one sentence that begins with its location."""
-        return f"{path}:{self.line}: found {self.found}, expected {self.expected}; {self.remedy}"
+        return f"{self.place(path)}: found {self.found}, expected {self.expected}; {self.remedy}"
+
+    def place(self, path: str) -> str:
+        """Return file, line and, if it is one cell, its column."""
+        return f"{path}:{self.line}" + (f", column {listed([self.column])}" if self.column else "")
 
 
 class Source(Protocol):

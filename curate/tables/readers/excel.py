@@ -1,22 +1,25 @@
 """Rows of an .xlsx sheet: each cell as the text that a CSV export would contain; of formulas, the stored values."""
 
+import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
-from io import SEEK_END
+from io import SEEK_END, BytesIO
 from itertools import islice, repeat, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from xml.parsers.expat import ExpatError
 
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.tables.readers import Problem, Row
 from curate.tables.readers.encoding import BOUNDS, Bounds
+from curate.tables.readers.roles import is_usual
 from curate.tables.readers.text_rows import FIX, column_names, numbered
 
 if TYPE_CHECKING:
@@ -43,8 +46,27 @@ _LARGEST = 1 << 29
 ERRORS = frozenset({"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"})
 """Error values of a spreadsheet; #N/A is not included, because people type it for a missing value."""
 LOOKED = 200
-"""Number of first rows that determine the number of columns in a sheet without a header."""
-Cells = list[str]
+"""Number of first rows in which the header is looked for, or the number of columns without one."""
+UNSTORED = "open the file in a spreadsheet program and save it, or paste values over formulas"
+"""Remedy for a formula whose value is not in the file."""
+_NUMBER = re.compile(r"[-+]?[\d.,:/ -]+%?")
+
+
+class SheetRow(NamedTuple):
+    """A row of a sheet as texts, without empty cells at its end."""
+
+    number: int
+    """Number of the row in the sheet, from 1."""
+    cells: list[str]
+    unstored: Mapping[int, str] = {}
+    """Index -> problem of a cell with a formula whose value is not stored."""
+
+
+class OpenWorkbook(NamedTuple):
+    """An opened workbook, with stored values, and again with formulas if it has any."""
+
+    values: "Workbook"
+    formulas: "Workbook | None"
 
 
 @dataclass(frozen=True)
@@ -60,6 +82,8 @@ class Worksheet:
     """Option or setting that names the sheet, for error messages."""
     usual: Sequence[str] = ()
     """Sheet names, in lower case, of which one decides if several sheets have data."""
+    fits: Callable[[Sequence[str]], bool] = lambda _: False
+    """Whether a row names columns of the table; else the only sheet with such a row among its first is taken."""
     header: bool = True
     bounds: Bounds = BOUNDS
 
@@ -69,7 +93,7 @@ class Worksheet:
         return self._facts[0]
 
     def columns(self) -> list[str]:
-        """Return the names of the columns: the cells of the first non-blank row, or column_1, ... without a header."""
+        """Return the names of the columns: the cells of the header, or column_1, ... without one."""
         return self._facts[1]
 
     def size(self) -> int:
@@ -77,25 +101,28 @@ class Worksheet:
         return self._facts[2]
 
     @cached_property
-    def _facts(self) -> tuple[str, list[str], int]:
-        """Return name, columns and size from one opening of the file, because opening takes as long as reading."""
-        with _opened(self.path, self.bounds) as (book, formulas):
-            name = self._chosen(book, formulas)
-            size = int(book[name].max_row or 1)
-            first = [*islice(_read(book, formulas, name), 1 if self.header else LOOKED)]
-        default_names = numbered(max((len(cells) for _, cells, _ in first), default=0))
+    def _facts(self) -> tuple[str, list[str], int, int]:
+        """Return name, columns, size and header row (0: none) from one opening, which takes as long as reading."""
+        with opened(self.path, str(self.path), self.bounds) as book:
+            name = self._chosen(book)
+            size = int(book.values[name].max_row or 1)
+            first = [*islice(sheet_rows(book, name), LOOKED)]
         if not (self.header and first):
-            return name, default_names, size
-        line, cells, _ = first[0]
-        names = [cell.strip() or number for cell, number in zip(cells, default_names, strict=True)]
-        return name, column_names(names, str(self.path), line), size
+            return name, numbered(max((len(row.cells) for row in first), default=0)), size, 0
+        header = first[_header(first)]
+        if header.unstored:
+            problem = next(iter(header.unstored.values()))
+            raise DataError(Problem(header.number, problem, "the name of a column", UNSTORED).sentence(str(self.path)))
+        names = [cell.strip() or number for cell, number in zip(header.cells, numbered(len(header.cells)), strict=True)]
+        return name, column_names(names, str(self.path), header.number), size, header.number
 
-    def _chosen(self, book: "Workbook", formulas: "Workbook | None") -> str:
+    def _chosen(self, book: OpenWorkbook) -> str:
         if self.wanted is not None:
-            return _sheet_of(self.wanted, [str(page.title) for page in book.worksheets], self.path)
-        names = [str(page.title) for page in book.worksheets if page.sheet_state == "visible"]
-        full = [name for name in names if any(True for _ in _read(book, formulas, name))]
+            return _sheet_of(self.wanted, [str(page.title) for page in book.values.worksheets], self.path)
+        names = [str(page.title) for page in book.values.worksheets if page.sheet_state == "visible"]
+        full = [name for name in names if any(True for _ in sheet_rows(book, name))]
         usual = [name for name in full if name.strip().casefold() in self.usual]
+        usual = usual or self._fitting(book, full)
         if len(full) > 1 and len(usual) != 1:
             raise ConfigError(
                 f"{self.path}: found data in the sheets {', '.join(full)}, expected to be told which; name one with "
@@ -106,19 +133,46 @@ class Worksheet:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")
         return usual[0] if len(full) > 1 else full[0]
 
+    def fitting(self) -> str | None:
+        """Return the only visible sheet that `fits`; None without one, and if there are several."""
+        with opened(self.path, str(self.path), self.bounds) as book:
+            names = [str(page.title) for page in book.values.worksheets if page.sheet_state == "visible"]
+            fitting = self._fitting(book, names)
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _fitting(self, book: OpenWorkbook, names: Sequence[str]) -> list[str]:
+        first = {name: [*islice(sheet_rows(book, name), LOOKED)] for name in names}
+        return [name for name, rows in first.items() if rows and self.fits(rows[_header(rows)].cells)]
+
     def rows(self) -> Iterator[Row | Problem]:
         """Yield each non-blank row below the header with its number in the sheet.
 
         Cells beyond the last column are ignored.
         """
-        names, first = self.columns(), self.header
-        with _opened(self.path, self.bounds) as (book, formulas):
-            for number, cells, lost in _read(book, formulas, self.name):
-                if first:
-                    first = False
-                else:
-                    values = dict(zip_longest(names, cells[: len(names)], fillvalue=""))
-                    yield _problem(number, cells, names, lost) or Row(number, values, number)
+        name, names, _, header = self._facts
+        with opened(self.path, str(self.path), self.bounds) as book:
+            for row in sheet_rows(book, name):
+                if row.number > header:
+                    values = dict(zip_longest(names, row.cells[: len(names)], fillvalue=""))
+                    yield _problem(row, names) or Row(row.number, values, row.number)
+
+
+def _header(rows: Sequence[SheetRow]) -> int:
+    """Return the index of the row with the names of the columns: the first, or one below titles.
+
+    A title fills one cell and is no usual name of a column. The names below it are the first row of two or more
+    distinct texts that is as wide as most rows that follow; without such a row the first counts.
+    """
+    title = "".join(rows[0].cells).strip()
+    if sum(map(bool, map(str.strip, rows[0].cells))) > 1 or is_usual(title):
+        return 0
+    for index, row in enumerate(rows[:-1]):
+        names = [name for name in map(str.strip, row.cells) if name]
+        width = Counter(len(below.cells) for below in rows[index + 1 :]).most_common(1)[0][0]
+        is_text = not any(map(_NUMBER.fullmatch, names))
+        if is_text and len(set(names)) == len(names) > 1 and len(row.cells) >= width > 1:
+            return index
+    return 0
 
 
 def _sheet_of(name: str, names: Sequence[str], path: Path) -> str:
@@ -129,60 +183,62 @@ def _sheet_of(name: str, names: Sequence[str], path: Path) -> str:
     raise ConfigError(f"{path}: found no sheet {name!r}, expected it; {suggestion(name, names)}")
 
 
-def _problem(number: int, cells: Cells, names: Sequence[str], lost: int | None) -> Problem | None:
+def _problem(row: SheetRow, names: Sequence[str]) -> Problem | None:
     """Return the problem of a row: a formula without a stored value, or an error value; None if the row is valid."""
-    if lost is not None and lost < len(names):
-        problem = f"a formula without a stored value in the column {names[lost]}"
-        return Problem(number, problem, "its value", "open the file in a spreadsheet program and save it")
-    error = next((cell for cell in cells if cell in ERRORS), None)
-    return Problem(number, f"the error {error}", "a value", FIX) if error else None
+    for index, name in enumerate(names):
+        if index in row.unstored:
+            return Problem(row.number, row.unstored[index], "its value", UNSTORED, name)
+        if index < len(row.cells) and row.cells[index] in ERRORS:
+            return Problem(row.number, f"the error {row.cells[index]}", "a value", FIX, name)
+    return None
 
 
 @contextmanager
-def _opened(path: Path, bounds: Bounds) -> Iterator[tuple["Workbook", "Workbook | None"]]:
-    """Yield the workbook with stored values, and a second one with formulas, or None if there are no formulas."""
+def opened(file: Path | BytesIO, name: str, bounds: Bounds = BOUNDS) -> Iterator[OpenWorkbook]:
+    """Open a workbook; DataError, which calls it `name`, if it is damaged or too large."""
     from openpyxl import load_workbook
 
     books: list[Any] = []
     try:
-        with sound(path):
-            with path.open("rb") as stream:
-                need_small(stream, path, bounds)
+        with sound(name):
+            need_small(file, name, bounds)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know
-                kinds = (True, False) if _has_formulas(path) else (True,)
-                books.extend(load_workbook(path, read_only=True, data_only=values) for values in kinds)
-            yield books[0], books[1] if len(books) > 1 else None
+                kinds = (True, False) if _has_formulas(file) else (True,)
+                books.extend(load_workbook(file, read_only=True, data_only=values) for values in kinds)
+            yield OpenWorkbook(books[0], books[1] if len(books) > 1 else None)
     finally:
         for book in books:
             book.close()
 
 
 @contextmanager
-def sound(path: Path) -> Iterator[None]:
+def sound(name: str) -> Iterator[None]:
     """Raise DataError for errors of a damaged workbook."""
     try:
         yield
     except _DAMAGED as error:
         raise DataError(
-            f"{path}: found no sound .xlsx file, expected one; save it again (.xls and .ods: save as .xlsx)"
+            f"{name}: found no sound .xlsx file, expected one; it is damaged, or a zip file of another kind: save it "
+            "again (.xls and .ods: save as .xlsx)"
         ) from error
 
 
-def need_small(stream: BinaryIO, path: Path, bounds: Bounds) -> None:
+def need_small(file: Path | BinaryIO, name: str, bounds: Bounds) -> None:
     """Raise DataError for a workbook that inflates to more than an archive may, or that would fill the memory."""
-    with zipfile.ZipFile(stream) as archive:
+    with zipfile.ZipFile(file) as archive:
         inflated = sum(part.file_size for part in archive.infolist())
-    most = max(_INFLATED, min(bounds.ratio * stream.seek(0, SEEK_END), _LARGEST * bounds.ratio // BOUNDS.ratio))
+    size = file.stat().st_size if isinstance(file, Path) else file.seek(0, SEEK_END)
+    most = max(_INFLATED, min(bounds.ratio * size, _LARGEST * bounds.ratio // BOUNDS.ratio))
     if inflated > most:
         raise DataError(
-            f"{path}: found a workbook of {inflated:,} bytes once unpacked, expected at most {most:,}; save it as CSV, "
+            f"{name}: found a workbook of {inflated:,} bytes once unpacked, expected at most {most:,}; save it as CSV, "
             f"or {bounds.remedy('ratio')}"
         )
 
 
-def _has_formulas(path: Path) -> bool:
-    with zipfile.ZipFile(path) as archive:
+def _has_formulas(file: Path | BytesIO) -> bool:
+    with zipfile.ZipFile(file) as archive:
         return any(_has_formula(archive, name) for name in archive.namelist() if name.startswith("xl/worksheets/"))
 
 
@@ -196,28 +252,27 @@ def _has_formula(archive: zipfile.ZipFile, name: str) -> bool:
     return False
 
 
-def _read(book: "Workbook", formulas: "Workbook | None", name: str) -> Iterator[tuple[int, Cells, int | None]]:
-    """Yield (row number, cells, index of the first formula without a stored value or None) of non-blank rows.
+def sheet_rows(book: OpenWorkbook, name: str, convert: Callable[[object], str] | None = None) -> Iterator[SheetRow]:
+    """Yield the non-blank rows of a sheet; `convert` makes a text of a cell, by default `text`."""
+    from openpyxl.utils import get_column_letter
 
-    Empty cells at the end of a row are left out.
-    """
-    written = _cells(formulas[name]) if formulas else repeat(())
-    for number, (values, sources) in enumerate(zip(_cells(book[name]), written, strict=False), start=1):
-        lost = (
-            column
-            for column, (content, source) in enumerate(zip(values, sources, strict=False))
-            if content is None and source
-        )
-        cells, missing = [text(content) for content in values], next(lost, None)
+    formulas = _rows(book.formulas[name]) if book.formulas else repeat(())
+    for number, (stored, sources) in enumerate(zip(_rows(book.values[name]), formulas, strict=False), start=1):
+        unstored = {
+            index: f"a formula without a stored value in cell {get_column_letter(index + 1)}{number} of sheet {name!r}"
+            for index, (cell, source) in enumerate(zip(stored, sources, strict=False))
+            if source.value and cell.value is None and cell.data_type != "str"  # that is a stored empty text
+        }
+        cells = [(convert or text)(cell.value) for cell in stored]
         while cells and not cells[-1].strip():
             cells.pop()
-        if cells or missing is not None:
-            yield number, cells, missing
+        if cells or unstored:
+            yield SheetRow(number, cells, unstored)
 
 
-def _cells(page: Any) -> Iterator[tuple[object, ...]]:  # noqa: ANN401 - openpyxl has no types
+def _rows(page: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - openpyxl has no types
     page.reset_dimensions()  # what a file says of its own size is not always true
-    return iter(page.iter_rows(values_only=True))
+    return iter(page.iter_rows())
 
 
 def text(cell: object) -> str:

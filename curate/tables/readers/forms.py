@@ -7,14 +7,13 @@ decide, they are those of `columns.yaml`.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from itertools import islice
 from typing import Any
 
 from curate.tables.readers import Problem, Row, Table
 from curate.tables.readers.items import reached
-from curate.tables.readers.roles import first_named, plain_name, spellings
+from curate.tables.readers.roles import names_question, roles
 from curate.tables.readers.unwrapping import is_objects
 
 Rows = Iterable[Row | Problem]
@@ -68,16 +67,26 @@ _CHOSEN = ("is_selected", "is_relevant", "isrelevant", "selected", "relevance", 
 
 
 def _text_of(record: Record, table: Table) -> str:
-    """Return the text of a query or document in a record, by its usual names; empty if it has none."""
-    texts = {name: content for name, content in record.items() if isinstance(content, str) and content.strip()}
-    name = first_named(texts, table, "text")
+    """Return the text of a query or document in a record, by its usual names; empty if it has none.
+
+    A list of texts, such as `paragraphs`, is one text of as many lines.
+    """
+    texts = {name: text for name, content in record.items() if (text := _lines(content)).strip()}
+    name = roles(table).first(texts, "text")
     return texts[name] if name else ""
 
 
+def _lines(content: object) -> str:
+    if isinstance(content, list) and content and all(isinstance(line, str) for line in content):
+        return "\n".join(content)
+    return content if isinstance(content, str) else ""
+
+
 def _id_of(record: Record, table: Table, text: str) -> str:
+    """Return the id in a record, else one made of its text; an address is none, for a page has several passages."""
     ids = {name: content for name, content in record.items() if isinstance(content, str | int) and str(content)}
-    name = first_named(ids, table, "id")
-    return str(ids[name]) if name else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    name = roles(table).first([name for name in ids if "://" not in str(ids[name])], "id")
+    return str(ids[name]) if name else _hashed(text)
 
 
 def _lists(record: Record) -> dict[str, list[Record]]:
@@ -133,9 +142,7 @@ def _nodes(record: Record, line: int, title: str = "", above: _Document | None =
 
 def _question(record: Record) -> str:
     """Return the text under a name that only queries have; empty without one."""
-    names = [name for name in record if isinstance(record[name], str) and record[name].strip()]
-    own = [name for name in names if plain_name(name) not in _document_names()]
-    name = first_named(own, "queries", "text")
+    name = names_question(name for name in record if isinstance(record[name], str) and record[name].strip())
     return str(record[name]) if name else ""
 
 
@@ -147,15 +154,10 @@ def _asked_about(lists: Mapping[str, Sequence[Record]]) -> bool:
     )
 
 
-@cache
-def _document_names() -> frozenset[str]:
-    return frozenset({*spellings("corpus", "text"), *spellings("corpus", "title"), "text", "title"})
-
-
 def _query(
     record: Record, question: str, line: int, passages: Mapping[str, Sequence[Record]], above: _Document | None
 ) -> _Query:
-    ids = first_named([name for name in record if isinstance(record[name], str | int)], "queries", "id")
+    ids = roles("queries").first([name for name in record if isinstance(record[name], str | int)], "id")
     name = str(record[ids]) if ids else str(line)
     if above is not None:
         answerable = not record.get("is_impossible") and record.get("answers", True)
@@ -179,7 +181,7 @@ def _score(name: str, entry: Record) -> int:
 
 
 def _nested(records_of: Callable[[_Query | _Document], Iterable[Record]]) -> Callable[[Rows], Iterator[Row | Problem]]:
-    """Return a function that makes rows of the queries and documents in each record; of equal ids the first counts."""
+    """Return a function that makes rows of the queries and documents in each record; equal rows are one."""
 
     def read(rows: Rows) -> Iterator[Row | Problem]:
         seen: set[object] = set()
@@ -188,7 +190,8 @@ def _nested(records_of: Callable[[_Query | _Document], Iterable[Record]]) -> Cal
                 yield row
                 continue
             for record in (record for node in _nodes(row.values, row.line) for record in records_of(node)):
-                key = record.get("_id") or (record["query-id"], record["corpus-id"])
+                # another text under the same id is a fault, which `ingest` names; another title is none
+                key = tuple(cell for name, cell in record.items() if name != "title")
                 if key not in seen:
                     seen.add(key)
                     yield Row(row.line, record, row.at)
@@ -226,6 +229,8 @@ def answers(record: Record) -> dict[str, str]:
         for number, entry in enumerate(entries if isinstance(entries, list) and is_objects(entries) else ()):
             if entry.get("was_cancelled") or entry.get("status") in ("draft", "discarded"):
                 continue
+            if not entry.keys() & {"result", "values", *_PEOPLE}:
+                continue  # a note on the text, not what a person answered
             person = next((entry[key] for key in _PEOPLE if entry.get(key) is not None), number + 1)
             person = (
                 next((person[key] for key in ("email", "username", "id") if key in person), number + 1)
@@ -306,7 +311,7 @@ def scores_of(choices: set[str]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Chat:
-    """Columns of a chat, and who asks in it."""
+    """Columns of a chat, and who asks in it; `messages.role` and `messages.content` if a row is a conversation."""
 
     speaker: str
     text: str
@@ -317,7 +322,7 @@ class Chat:
         """Return the form of such a file."""
         return RecordForm(
             "chat",
-            "an utterance",
+            "an utterance; what is said before the first question of a conversation is left out",
             {
                 "queries": lambda rows: self._texts(rows, asked=True),
                 "corpus": lambda rows: self._texts(rows, asked=False),
@@ -333,21 +338,39 @@ class Chat:
             if isinstance(row, Problem):
                 yield row
                 continue
-            session = str(reached(row.values, self.session)[0]) if self.session else ""
-            speaker, text = (str((reached(row.values, name) or ("",))[0] or "") for name in (self.speaker, self.text))
-            asks, exchange = speaker in self.asks, opened.get(session)
-            if exchange is None or (asks and exchange.answered):
-                if exchange is not None:
-                    yield exchange
-                numbers[session] = numbers.get(session, 0) + 1
-                exchange = opened[session] = _Exchange(f"{session or 'chat'}-{numbers[session]}", row)
-            (exchange.asked if asks else exchange.answered).append(text)
+            nested = self._nested(row)
+            session = str(reached(row.values, self.session)[0]) if self.session else str(row.line) if nested else ""
+            for speaker, text in nested or [self._utterance(row.values)]:
+                asks, exchange = speaker in self.asks, opened.get(session)
+                if exchange is None or (asks and exchange.answered):
+                    if exchange is not None:
+                        yield exchange
+                    numbers[session] = numbers.get(session, 0) + 1
+                    exchange = opened[session] = _Exchange(f"{session or 'chat'}-{numbers[session]}", row)
+                (exchange.asked if asks else exchange.answered).append(text)
+            if nested and not self.session:
+                yield opened.pop(session)
         yield from opened.values()
+
+    def _nested(self, row: Row) -> list[tuple[str, str]]:
+        """Return (speaker, text) of a conversation that is a list of objects in a row; empty for a single utterance."""
+        (name, _, speaker), (_, _, text) = self.speaker.rpartition("."), self.text.rpartition(".")
+        [turns] = reached(row.values, name) or (None,)
+        if not isinstance(turns, list) or not is_objects(turns):
+            return []
+        return [self._utterance(turn, speaker, text) for turn in turns]
+
+    def _utterance(self, values: Record, speaker: str = "", text: str = "") -> tuple[str, str]:
+        cells = (reached(values, name) or ("",) for name in (speaker or self.speaker, text or self.text))
+        said_by, words = (str(cell or "") for cell, *_ in cells)
+        return said_by, words
 
     def _texts(self, rows: Rows, *, asked: bool) -> Iterator[Row | Problem]:
         for exchange in self._exchanges(rows):
             if isinstance(exchange, Problem):
                 yield exchange
+            elif not exchange.asked:
+                continue  # a greeting, or an instruction to a model
             elif texts := exchange.asked if asked else exchange.answered:
                 yield Row(exchange.row.line, {"_id": exchange.name, "text": "\n".join(texts)}, exchange.row.at)
 
@@ -413,7 +436,8 @@ def recognised(rows: Rows, table: Table | None, *, both: bool) -> RecordForm | N
 
 def _states_pairs(record: Record, *, both: bool) -> bool:
     """Return whether a record holds a query in documents or documents in a query, and no question with its answer."""
-    if _question(record) and _text_of(record, "corpus"):
+    texts = {name: content for name, content in record.items() if isinstance(content, str)}
+    if _question(record) and _text_of(texts, "corpus"):
         return False
     if not both and not _question(record) and not _asked_about(_lists(record)):
         return False

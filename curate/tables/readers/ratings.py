@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import islice
 from math import isnan
 from pathlib import Path
@@ -12,16 +11,14 @@ from typing import Literal
 
 import numpy as np
 
-from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.model_family import begins_as
 from curate.panel.agreement_figures import Level
 from curate.stats.agreement import Missing
 from curate.stats.tally import Ints
-from curate.system.resources import data_file
-from curate.tables.readers import Problem, encoding
+from curate.tables.readers import Problem, encoding, listed
 from curate.tables.readers.file import BINARY, ENDINGS, File
-from curate.tables.readers.roles import plain_name as plain
+from curate.tables.readers.roles import alike, column, plain_name, roles
 from curate.tables.readers.text_rows import named
 
 FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow", "jsonl")
@@ -73,8 +70,6 @@ def _text(cell: object) -> str:
 
 _WITHIN = ("rater", "people", "truth", "judges", "annotators")
 """Roles whose words are also recognised within a longer column name."""
-LONG = 40
-"""Maximum length of a column name in messages."""
 Form = Literal["wide", "long", "counts"]
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
 _ACCENT = re.compile("[\u0300-\u036f]")
@@ -154,10 +149,8 @@ class RatingsLayout:
 
 def planned(path: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
     """Return the resolved columns of a file with this header; DataError if a column named by an option is missing."""
-    by_plain_name = {plain(name): name for name in reversed(header)}  # of equal names the first column
     column_of = {
-        role: next((by_plain_name[name] for name in _names()[role] if name in by_plain_name), None)
-        for role in ("query", "document", "item", "rater", "rating")
+        role: roles("ratings").first(header, role) for role in ("query", "document", "item", "rater", "rating")
     }
     pair = tuple(name for name in (column_of["query"], column_of["document"]) if name)
     usual = pair if len(pair) == 2 else tuple(name for name in (column_of["item"], *pair) if name)[:1]
@@ -182,7 +175,7 @@ def planned(path: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
         notes.append(f"items by {', '.join(item)} alone; give {plan.hint} if a pair of query and document is one")
     spare = [name for name in header if name and name not in plan.needed]
     if spare and (rater or not layout.raters):
-        notes.append(f"not read: {shown(spare)}")
+        notes.append(f"not read: {listed(spare)}")
     return replace(plan, notes=tuple(notes))
 
 
@@ -192,7 +185,7 @@ def _long(
     """Return the column of the rater and that of the rating; (None, ()) if the file is not long."""
     if layout.rater and layout.rating:
         return column(path, header, layout.rater), (column(path, header, layout.rating),)
-    wide = layout.counts or any(_matching_name(name, header) for name in layout.raters)
+    wide = layout.counts or any(alike(name, header) for name in layout.raters)
     rater, rating = column_of["rater"], column_of["rating"]
     return (None, ()) if wide or not (rater and rating) else (rater, (rating,))
 
@@ -207,25 +200,6 @@ def _wide(path: str, names: Sequence[str], header: Sequence[str], layout: Layout
     selected = (*layout.raters, *((layout.truth,) if layout.truth else ()))
     people = [name for name in names if is_named(name, "truth") or is_named(name, "people")]
     return tuple(dict.fromkeys((*(column(path, header, name) for name in selected), *people)))
-
-
-def column(path: str, header: Sequence[str], name: str) -> str:
-    """Return the column with this name, ignoring case if that is unambiguous; DataError if there is none."""
-    match = _matching_name(name, header)
-    if match is None:
-        alternatives = [shown([name_there]) for name_there in header]
-        raise DataError(
-            f"{path}:1: found no column {name!r}, expected it in the header; {suggestion(name, alternatives)}"
-        )
-    return match
-
-
-def shown(names: Sequence[str]) -> str:
-    """Return column names for a message.
-
-    A long one, possibly a text of a file without header, is shown as its length.
-    """
-    return ", ".join(name if len(name) <= LONG else f"one of {len(name)} characters" for name in names)
 
 
 @dataclass(frozen=True)
@@ -283,8 +257,8 @@ def kin(name: str) -> str | None:
 
 def is_named(name: str, role: str) -> bool:
     """Return whether a name is, or has a word that is, a known name of a role: `human` in human_1, 医生 in 王医生."""
-    names_of_role = _names()[role]
-    if plain(name).rstrip("0123456789" if role == "category" else "") in names_of_role:
+    names_of_role = roles("ratings").names[role]
+    if plain_name(name).rstrip("0123456789" if role == "category" else "") in names_of_role:
         return True
     words = _words(name) if role in _WITHIN else []
     return any(word in names_of_role for word in words) or any(
@@ -297,16 +271,10 @@ def is_named(name: str, role: str) -> bool:
 
 
 def _rater(names: Sequence[str], name: str, option: str) -> str:
-    match = _matching_name(name, names)
+    match = alike(name, names)
     if match is None:
         raise ConfigError(f"{option}: found no rater {name!r}, expected one of the file's; {suggestion(name, names)}")
     return match
-
-
-def _matching_name(name: str, names: Sequence[str]) -> str | None:
-    """Return the name itself if `names` contains it, else the only one that differs in case alone, else None."""
-    alike = [candidate for candidate in names if candidate.casefold() == name.casefold()]
-    return name if name in names else alike[0] if len(alike) == 1 else None
 
 
 def _words(name: str) -> list[str]:
@@ -316,14 +284,6 @@ def _words(name: str) -> list[str]:
 def _parted(name: str) -> list[str]:
     """Return the words of a name with their case but without accents."""
     return _WORD.findall(_ACCENT.sub("", unicodedata.normalize("NFD", name.translate(_STROKES))))
-
-
-@cache
-def _names() -> Mapping[str, list[str]]:
-    names_by_role: Mapping[str, list[str]] = parse_yaml(
-        data_file("tables/readers/ratings.yaml").read_text(encoding="utf-8")
-    )
-    return names_by_role
 
 
 # Tables of counts, a column per category: what tells them from ratings, and what their columns are.
@@ -404,7 +364,7 @@ def ask(source: File, plan: RatingsLayout) -> None:
         if looks_like_counts(columns, ([cells[name] for name in columns] for cells in rows)):
             raise DataError(
                 f"{source.place}: found whole numbers that look like counts, how many raters chose each of "
-                f"{shown(columns)}, expected to be told; give --counts if they are, or --raters {','.join(names)} if "
+                f"{listed(columns)}, expected to be told; give --counts if they are, or --raters {','.join(names)} if "
                 "every column is a rater"
             )
 

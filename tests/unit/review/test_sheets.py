@@ -412,6 +412,30 @@ def test_blank_rows_and_other_pages_of_a_workbook_are_passed_over() -> None:
     assert [(entry.row_id, entry.answer, entry.row) for entry in returned.answers] == [(THIRD, "B", 6)]
 
 
+def test_a_formula_without_a_value_is_named_and_holds_back_its_row_alone() -> None:
+    book = openpyxl.load_workbook(io.BytesIO(to_xlsx(ZH, "anna", ROWS)))
+    book.active["D2"], book.active["D3"], book.active["D4"] = '=IF(1,"S","A")', "A", "=D3"
+    book.create_sheet("mine")["A1"] = "=1+1"
+    returned = back(stored(book))
+    assert [str(problem) for problem in returned.problems] == [
+        (
+            f"row {row} ({row_id}), 等级: found a formula without a stored value in cell D{row} of sheet '相关性评审', "
+            "expected its value; open the file in a spreadsheet program and save it, or paste values over formulas"
+        )
+        for row, row_id in ((2, FIRST), (4, THIRD))
+    ]
+    assert said(returned) == {SECOND: ("A", "")}
+
+
+def test_titles_above_the_header_are_passed_over() -> None:
+    book = openpyxl.load_workbook(io.BytesIO(to_xlsx(ZH, "anna", ROWS)))
+    book.active.insert_rows(1, 3)
+    book.active["A1"], book.active["A2"], book.active["B2"] = "第一批", "评审人", "anna"
+    book.active["D5"] = "S"
+    returned = back(stored(book))
+    assert [(entry.row_id, entry.answer, entry.row) for entry in returned.answers] == [(FIRST, "S", 5)]
+
+
 def test_aliases_of_a_form_are_answers() -> None:
     table = filled()
     table.grade(FIRST, "Yes ")

@@ -115,8 +115,8 @@ def test_formulas_count_by_their_stored_values(tmp_path: Path) -> None:
     path = book(tmp_path / "b.xlsx", one=[["id", "text"], ["1", "a"], ["=1+1", "b"], ["=2", "=3"], ["3", "#REF!"]])
     found = list(File(path, "xlsx").rows())
     assert [(row.line, row.found) for row in found if isinstance(row, Problem)] == [
-        (3, "a formula without a stored value in the column id"),
-        (4, "a formula without a stored value in the column id"),
+        (3, "a formula without a stored value in cell A3 of sheet 'one'"),
+        (4, "a formula without a stored value in cell A4 of sheet 'one'"),
         (5, "the error #REF!"),
     ]
     assert "save it" in next(row.remedy for row in found if isinstance(row, Problem))
@@ -130,6 +130,39 @@ def test_a_stored_value_of_a_formula_is_read(tmp_path: Path) -> None:
         for name in old.namelist():
             new.writestr(name, old.read(name).replace(b"<f>40+2</f><v></v>", b"<f>40+2</f><v>42</v>"))
     assert values(File(tmp_path / "b.xlsx", "xlsx")) == [{"id": "42", "text": "a"}]
+
+
+def test_a_stored_empty_text_of_a_formula_is_an_empty_cell(tmp_path: Path) -> None:
+    import zipfile
+
+    plain = book(tmp_path / "a.xlsx", one=[["id", "text", "note"], ["1", "a", '=IF(1,"","x")']])
+    with zipfile.ZipFile(plain) as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b'<c r="C2">', b'<c r="C2" t="str">'))
+    assert values(File(tmp_path / "b.xlsx", "xlsx")) == [{"id": "1", "text": "a", "note": ""}]
+    with pytest.raises(DataError, match=r"x\.xlsx:1: found a formula without a stored value in cell B1 of sheet 'one'"):
+        File(book(tmp_path / "x.xlsx", one=[["id", "=1+1"], ["1", "a"]]), "xlsx").header()
+
+
+TITLES: list[list[Any]] = [["2026 年度评审结果"], [], ["导出时间", date(2026, 3, 1)]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "first"),
+    [
+        ([*TITLES, ["编号", "甲", "乙"], [1, "S", "A"], [2, "A", None]], ["编号", "甲", "乙"], 5),
+        ([["Ratings"], ["item", "ann", "ben"], ["x", 1, 2], ["y", 2, 2]], ["item", "ann", "ben"], 3),
+        ([["Ratings"], [1, 2, 3], [4, 5, 6]], ["Ratings"], 2),  # no row of texts: nothing tells
+        ([["text"], ["a", "a note", "more"], ["b", "a note", "more"]], ["text"], 2),  # a usual name is no title
+        ([["item", "ann"], ["x", "a", "a note"], ["y", "b", "a note"]], ["item", "ann"], 2),
+    ],
+)
+def test_the_header_is_found_below_titles_where_nothing_else_can_be_it(
+    rows: list[list[Any]], columns: list[str], first: int, tmp_path: Path
+) -> None:
+    file = File(book(tmp_path / "b.xlsx", one=rows), "xlsx")
+    assert file.header() == columns
+    assert next(row.line for row in file.rows()) == first
 
 
 def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:

@@ -115,7 +115,10 @@ def test_a_row_that_cannot_be_is_named(tmp_path: Path, change: dict[str, str], s
         (["notes.csv", "--set", "folds=1"], "folds: found 1, expected 2 or more"),
         (["notes.csv", "--models", "use", "--set", "max_length=9"], "max_length: found no model that takes it"),
         (["gone.csv"], "gone.csv: no such file, expected a table of texts"),
-        (["bare.csv"], "none of which is called a text; name the one that holds it with --column text=NAME"),
+        (
+            ["bare.csv"],
+            "found no column 'text' among a, b, expected it in the header; name another with --column text=",
+        ),
         (["one.csv"], "one.csv: found 1 rows with a text, expected two at least"),
         (["notes.csv", "--export", "full"], "--export full: found something else there, expected a new folder"),
     ],
