@@ -83,7 +83,9 @@ class AnonymiseCommand(Command):
     source: str = argument("The file to mask; - for standard input.", metavar="IN")
     target: str = argument("Where to write it; - for standard output.", metavar="OUT")
     field: tuple[str, ...] = option(
-        "Field with text, such as note or messages.content; may be repeated. Default: text, title.", (), metavar="NAME"
+        "Field with text, such as note or messages.content; may be repeated. Default: text, title, else by name.",
+        (),
+        metavar="NAME",
     )
     format: Format | None = option("Text has one text per line; default: by the file name.", None)
     mode: Literal["placeholder", "pseudonym", "tag"] | None = option(

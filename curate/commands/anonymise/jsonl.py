@@ -10,6 +10,7 @@ from curate.core.config import kind_of
 from curate.core.errors import DataError
 from curate.pii.masking import Masked
 from curate.tables.readers import Problem
+from curate.tables.readers.encoding import ending
 from curate.tables.readers.text_rows import CORRECT, JsonDocument, is_document, json_object
 
 KEY, SPARE = "spans", "pii_spans"
@@ -116,8 +117,7 @@ def pieces(text: RawText, fields: Fields, keys: Sequence[str] = ()) -> Iterator[
 
 
 def _is_document(text: RawText) -> bool:
-    start = next((line.text.lstrip() for line in text.sample.lines() if line.text and line.text.strip()), "")
-    return start.startswith("[") or (".json" in text.file.path.suffixes and is_document(text.sample))
+    return text.start == "[" or (ending(text.file.path)[0] == ".json" and is_document(text.sample))
 
 
 class _Rows:

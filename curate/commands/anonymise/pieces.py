@@ -76,6 +76,8 @@ class RawText:
     codec: Codec
     language: Literal["zh", "en"]
     """Language of the placeholders in texts without letters."""
+    start: str
+    """The first character that is no white space."""
     long: bool
     """Whether the file has at least `HEAD` bytes."""
 
@@ -92,7 +94,7 @@ class RawText:
         language = script(_KEY.sub("", text)) or "zh"
         sample = replace(sample, encoding=name, source=lambda: io.BytesIO(head))
         whole = replace(sample, source=lambda: io.BufferedReader(_Joined(head, stream)))
-        return cls(whole, sample, codec, language, long)
+        return cls(whole, sample, codec, language, text.lstrip()[:1], long)
 
     def encoded(self, text: str, line: int) -> bytes:
         """Return a masked line as bytes; DataError if the encoding lacks the characters of a placeholder."""

@@ -34,7 +34,7 @@ Edit = tuple[int, int, bytes]
 _REFERENCE = re.compile(r"([A-Z]+)([0-9]+)")
 
 
-@dataclass
+@dataclass(slots=True)
 class Element:
     """An element of an XML part, with its texts and the elements in it by their names."""
 
@@ -101,7 +101,7 @@ def _elements(xml: bytes, name: str) -> list[Element]:
 
 
 class TextCell(NamedTuple):
-    """A cell with a text to mask."""
+    """A cell with a text to mask; a number is one as a CSV file would hold it."""
 
     part: str
     row: int
@@ -148,9 +148,8 @@ class _Sheet:
         self.cells: list[TextCell] = []
         self.formulas: list[Element] = []
         """Formulas without a text in the columns of texts."""
-        self.results: list[tuple[Element, str]] = []
-        """Stored texts of other formulas."""
-        self.numbers = 0
+        self.results: list[tuple[int, int, str]] = []
+        """Start, end and text of the stored results of other formulas."""
         self._head = ""
         self._shared: dict[bool, set[str]] = {True: set(), False: set()}
 
@@ -175,12 +174,11 @@ class _Sheet:
             self._shared[name is not None].add(formula.attributes.get("si", ""))
         if name is None:
             if formula and text:
-                self.results.append((cell.inner["v"], text))
+                self.results.append((cell.inner["v"].start, cell.inner["v"].end, text))
         elif text:
             self.cells.append(TextCell(self.part, int(row), name, cell, text))
-        else:
-            self.formulas += [formula] if formula else []
-            self.numbers += "v" in cell.inner
+        elif formula:
+            self.formulas.append(formula)
 
     def has_split_formula(self) -> bool:
         """Return whether columns of texts share a formula with others."""
@@ -231,14 +229,15 @@ class Workbook:
             return [column for column in fields.names if column in header]
 
         def take(cell: Element) -> None:
-            kind, texts = cell.attributes.get("t"), cell.texts
-            if kind == "s":
-                index = int(texts["v"])
-                self._uses[index] += 1
-                texts = self._shared[index].texts
-            elif kind in (None, "n"):
-                float(texts.get("v", 0))  # a text would be seen by nobody
-            sheet.take(cell, texts.get("v" if kind == "str" else "t", "") if kind in ("s", "str", "inlineStr") else "")
+            kind, stored = cell.attributes.get("t", "n"), cell.texts.get("v", "")
+            if kind == "s" and stored:
+                self._uses[int(stored)] += 1
+                sheet.take(cell, self._shared[int(stored)].texts.get("t", ""))
+            elif kind == "n" and stored:
+                number = float(stored)
+                sheet.take(cell, str(int(number)) if number.is_integer() else stored)
+            else:
+                sheet.take(cell, {"str": stored, "inlineStr": cell.texts.get("t", "")}.get(kind, ""))
 
         sheet = _Sheet(name, part, chosen)
         self._outside[part] = _Parser(self._parts[part], "c", take).outside
@@ -275,19 +274,19 @@ class Workbook:
             prefix = f"{sheet.name}!" if several else ""
             cells = [cell._replace(field=prefix + cell.field) for cell in sheet.cells]
             for start in range(0, len(cells), BATCH):
-                yield TextCells(cells[start : start + BATCH], 0 if start else sheet.numbers)
+                yield TextCells(cells[start : start + BATCH])
 
     def take(self, chunk: TextCells, masked: Sequence[Masked]) -> None:
         """Take the masked texts of some cells."""
         for cell, result in zip(chunk.cells, masked, strict=True):
-            element, is_formula = cell.element, "f" in cell.element.inner
-            if result.text == cell.text and not is_formula:
+            element, formula = cell.element, cell.element.inner.get("f")
+            self._lost["formulas"] += formula is not None
+            if result.text == cell.text:
+                self._edits[cell.part] += [(formula.start, formula.end, b"")] if formula else []
                 continue
             self._edits[cell.part].append((element.start, element.end, cell.written(result.text)))
-            self._lost["formulas"] += is_formula
-            if result.text != cell.text:
-                self._raw |= {cell.text, *(cell.text[span.start : span.end] for span in result.spans)}
-            if element.attributes["t"] == "s":
+            self._raw |= {cell.text, *(cell.text[span.start : span.end] for span in result.spans)}
+            if element.attributes.get("t") == "s":
                 index = int(element.texts["v"])
                 self._uses[index] -= 1
                 self._lost["formats within cells"] += "r" in self._shared[index].inner
@@ -297,8 +296,8 @@ class Workbook:
         for sheet in self._sheets:
             self._edits[sheet.part] += [(formula.start, formula.end, b"") for formula in sheet.formulas]
             self._lost["formulas"] += len(sheet.formulas)
-            repeated = self._repeated({text for _, text in sheet.results})
-            stored = [(value.start, value.end, b"") for value, text in sheet.results if text in repeated]
+            repeated = self._repeated({text for _, _, text in sheet.results})
+            stored = [(start, end, b"") for start, end, text in sheet.results if text in repeated]
             self._edits[sheet.part] += stored
             self._lost["stored results of formulas"] += len(stored)
         for index, element in enumerate(self._shared):

@@ -752,6 +752,7 @@ CELLS = (
     ("<c r='A4'/>", '<c r="B4" t="s"><v>7</v></c>', f'<c r="C4" t="str"><f>"x"&amp;C2</f><v>x{OTHER}</v></c>'),
     ('<c r="B5" t="str"><f>"打"&amp;C2</f>', f"<v>打{OTHER}</v></c>", '<c r="C5" t="b"><v>1</v></c>'),
     ('<c r="B6"><f>1+1</f><v>2</v></c>', '<c r="C6" t="str"><f>"a"</f><v>a</v></c>'),
+    (f'<c r="B7"><v>{PHONE}</v></c>', '<c r="C7" t="s"/>'),
 )
 SHEET = "\n".join(f'<row r="{row}" ht="20">{"".join(cells)}</row>' for row, cells in enumerate(CELLS, start=1))
 HIDDEN = f"""<row r="1"><c r="A1" t="s"><v>1</v></c></row>
@@ -806,7 +807,7 @@ def test_a_workbook_keeps_all_but_the_masked_cells(tmp_path: Path) -> None:
     assert done.stderr.splitlines() == [
         "in.xlsx: the sheet 说明 has none of these columns and stays as it is",
         "in.xlsx: not kept: formats within cells (1), formulas (2), stored results of formulas (2)",
-        "5 texts, 4 of them changed; spans: phone 4; 1 numbers in their place stay as they are",
+        "7 texts, 5 of them changed; spans: phone 5",
     ]
     before, after = parts_of(tmp_path / "in.xlsx"), parts_of(tmp_path / "out.xlsx")
     assert PHONE not in "".join(after.values())
@@ -822,16 +823,17 @@ def test_a_workbook_keeps_all_but_the_masked_cells(tmp_path: Path) -> None:
         .replace(f"<v>x{OTHER}</v>", "")
         .replace(f't="str"><f>"打"&amp;C2</f><v>打{OTHER}</v>', f't="inlineStr">{text(f"&#25171;{escaped}")}')
         .replace("<f>1+1</f>", "")
+        .replace(f'r="B7"><v>{PHONE}</v>', f'r="B7" t="inlineStr">{text(escaped)}')
     )
     assert after["xl/worksheets/sheet2.xml"] == before["xl/worksheets/sheet2.xml"]
     assert f'r="A9" t="inlineStr">{text(escaped)}' in after["xl/worksheets/sheet3.xml"]
     assert after["xl/sharedStrings.xml"].count("<si/>") == 3
     assert [cell.value for cell in load_workbook(tmp_path / "out.xlsx")["客服"]["B"]] == [
-        "text", f"请打{MASK} & <b> ", f"富文本{MASK}", "没有", f"打{MASK}", 2,
+        "text", f"请打{MASK} & <b> ", f"富文本{MASK}", "没有", f"打{MASK}", 2, MASK,
     ]  # fmt: skip
     spans = [json.loads(line) for line in (tmp_path / "out.xlsx.spans.jsonl").read_text().splitlines()]
     assert [(span["row"], span["field"]) for span in spans] == [
-        (2, "客服!text"), (3, "客服!text"), (5, "客服!text"), (9, "旧!text"),
+        (2, "客服!text"), (3, "客服!text"), (5, "客服!text"), (7, "客服!text"), (9, "旧!text"),
     ]  # fmt: skip
 
 
