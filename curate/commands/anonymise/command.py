@@ -279,6 +279,8 @@ def _text(
 ) -> MaskingSummary:
     sample = TextFile(Path(command.source_name), "utf-8", command.bounds, name_encoding=_NAME_ENCODING, fix=FIX)
     text = RawText.of(source, command.encoding, sample)
+    if command.kind == "jsonl" and jsonl.is_json_document(text):
+        tally.row_unit = "row"
     target.write(text.codec.bom)
     unpacked = command.source != PIPE and not ending(Path(command.source))[1]
     tally.begin(Path(command.source).stat().st_size - len(text.codec.bom) if unpacked else 0)

@@ -113,10 +113,11 @@ def pieces(text: RawText, fields: Fields, keys: Sequence[str] = ()) -> Iterator[
     The spans of a row are written under the first of `keys` that it does not have.
     """
     rows = _Rows(text, fields, keys)
-    yield from rows.document() if _is_document(text) else rows.lines()
+    yield from rows.document() if is_json_document(text) else rows.lines()
 
 
-def _is_document(text: RawText) -> bool:
+def is_json_document(text: RawText) -> bool:
+    """Return whether a JSON file is one list or object, and not an object per line."""
     return text.start == "[" or (ending(text.file.path)[0] == ".json" and is_document(text.sample))
 
 

@@ -1,8 +1,8 @@
 """Masking of columns of texts in .xlsx: of the parts of the archive, only masked cells and their texts change.
 
 Not kept are formats of characters within a masked cell, formulas in the columns of texts, whose values stay, and stored
-results of other formulas that repeat a masked text. A workbook that repeats one elsewhere, as in a note, a filter, a
-chart or a pivot table, is refused.
+results of other formulas and properties of the file that repeat a masked text. A workbook that repeats one elsewhere,
+as in a note, a filter, a chart or a pivot table, is refused.
 """
 
 import posixpath
@@ -29,6 +29,7 @@ from curate.tables.readers.text_rows import shown_names
 _LONG = 6
 """Length from which a masked value is searched for within other texts; a shorter one may be part of any word."""
 _CHAIN = "calcChain"
+_PROPERTIES = ("creator", "lastModifiedBy", "title", "subject", "description", "keywords", "Manager", "Company")
 Edit = tuple[int, int, bytes]
 """Start and end of bytes of a part, and those that replace them."""
 _REFERENCE = re.compile(r"([A-Z]+)([0-9]+)")
@@ -155,7 +156,7 @@ class _Sheet:
 
     @cached_property
     def columns(self) -> Mapping[str, str]:
-        """Return letters -> name of the columns of texts; not to be asked for above the rows below the header."""
+        """Return letters -> name of the columns of texts; to be read once the header is complete."""
         chosen = self._choose([*self.header.values()])
         return {letters: name for letters, name in self.header.items() if name in chosen}
 
@@ -235,7 +236,8 @@ class Workbook:
                 sheet.take(cell, self._shared[int(stored)].texts.get("t", ""))
             elif kind == "n" and stored:
                 number = float(stored)
-                sheet.take(cell, str(int(number)) if number.is_integer() else stored)
+                is_plain = stored.isdigit() or not number.is_integer()  # a float has not all digits of a long number
+                sheet.take(cell, stored if is_plain else str(int(number)))
             else:
                 sheet.take(cell, {"str": stored, "inlineStr": cell.texts.get("t", "")}.get(kind, ""))
 
@@ -319,6 +321,11 @@ class Workbook:
     def _rewritten(self, part: str) -> bytes:
         """Return the bytes of a part; DataError if it repeats a masked text."""
         xml, pieces, copied = self._parts[part], list[bytes](), 0
+        for name in _PROPERTIES if part.startswith("docProps/") and part.endswith(".xml") else ():
+            for element in reversed(_elements(xml, name)):
+                if self._repeated({*element.texts.values()}):
+                    xml = xml[: element.start] + xml[element.end :]
+                    self._lost["properties"] += 1
         if part not in self._outside and part != self._strings:
             self._outside[part] = _texts(xml) if part.endswith((".xml", ".rels", ".vml")) else set()
         if self._repeated(self._outside.get(part, set())):

@@ -681,6 +681,17 @@ def test_columns_named_like_texts_are_taken_and_said(tmp_path: Path, name: str, 
     assert (tmp_path / f"out{name}").read_text() == content.format(MASK, OTHER)
 
 
+def test_a_title_alone_is_not_taken_for_the_text(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="found no 'text', expected it in every row"):
+        masked(tmp_path, f'{{"name":"{PHONE}","tekst":"{PHONE}"}}\n'.encode(), ".jsonl")
+
+
+def test_rows_of_a_document_are_said_by_number(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text('[{"text":"a"},\n\n{"text":"加QQ 123456吧"}]')
+    done = curate(tmp_path, "anonymise", "in.json", "out.json", *PHONES)
+    assert "row 2, text, 4-10: account" in done.stderr
+
+
 def test_a_table_keeps_its_blank_rows_and_equal_names(tmp_path: Path) -> None:
     content = f'\n , \nid,text,,\r\n\r\n1,"{PHONE}""x",,\n,,,\n2,无,,{OTHER}\n\n\n'
     assert masked(tmp_path, content.encode(), ".csv").decode() == content.replace(PHONE, MASK)
@@ -752,7 +763,7 @@ CELLS = (
     ("<c r='A4'/>", '<c r="B4" t="s"><v>7</v></c>', f'<c r="C4" t="str"><f>"x"&amp;C2</f><v>x{OTHER}</v></c>'),
     ('<c r="B5" t="str"><f>"打"&amp;C2</f>', f"<v>打{OTHER}</v></c>", '<c r="C5" t="b"><v>1</v></c>'),
     ('<c r="B6"><f>1+1</f><v>2</v></c>', '<c r="C6" t="str"><f>"a"</f><v>a</v></c>'),
-    (f'<c r="B7"><v>{PHONE}</v></c>', '<c r="C7" t="s"/>'),
+    ('<c r="B7"><v>1.3912345678E10</v></c>', '<c r="C7" t="s"/>'),
 )
 SHEET = "\n".join(f'<row r="{row}" ht="20">{"".join(cells)}</row>' for row, cells in enumerate(CELLS, start=1))
 HIDDEN = f"""<row r="1"><c r="A1" t="s"><v>1</v></c></row>
@@ -823,7 +834,7 @@ def test_a_workbook_keeps_all_but_the_masked_cells(tmp_path: Path) -> None:
         .replace(f"<v>x{OTHER}</v>", "")
         .replace(f't="str"><f>"打"&amp;C2</f><v>打{OTHER}</v>', f't="inlineStr">{text(f"&#25171;{escaped}")}')
         .replace("<f>1+1</f>", "")
-        .replace(f'r="B7"><v>{PHONE}</v>', f'r="B7" t="inlineStr">{text(escaped)}')
+        .replace('r="B7"><v>1.3912345678E10</v>', f'r="B7" t="inlineStr">{text(escaped)}')
     )
     assert after["xl/worksheets/sheet2.xml"] == before["xl/worksheets/sheet2.xml"]
     assert f'r="A9" t="inlineStr">{text(escaped)}' in after["xl/worksheets/sheet3.xml"]
@@ -877,11 +888,16 @@ def test_a_workbook_of_a_library_and_columns_named_like_texts(tmp_path: Path) ->
     book = Workbook()
     book.active.append(["编号", "问题", "电话"])
     book.active.append([1, f"请打{PHONE}\r\n_x000D_ ", OTHER])
+    book.active.append([2, int(PHONE), int(OTHER)])
     book.active["B2"].font = Font(bold=True)
+    book.properties.creator, book.properties.title = PHONE, "表"
     book.save(tmp_path / "in.xlsx")
-    done = curate(tmp_path, "anonymise", "in.xlsx", "out.xlsx", *PHONES, "--allow-residual")
+    done = curate(tmp_path, "anonymise", "in.xlsx", "out.xlsx", "--recognisers", "mobile")
+    assert done.returncode == 0, done.stderr
     assert "in.xlsx: Sheet: no field text or title; masking 问题 (others: --field NAME)" in done.stderr
     pages = [load_workbook(tmp_path / name).active for name in ("in.xlsx", "out.xlsx")]
-    before, after = ([cell.value for row in page.iter_rows() for cell in row] for page in pages)
-    assert after == [cell.replace(PHONE, MASK) if isinstance(cell, str) else cell for cell in before]
+    before, after = ([str(cell.value) for row in page.iter_rows() for cell in row] for page in pages)
+    assert after == [cell.replace(PHONE, MASK) for cell in before]
+    assert pages[1].parent.properties.title == "表"
+    assert PHONE not in "".join(parts_of(tmp_path / "out.xlsx").values())
     assert pages[1]["B2"].font.bold
