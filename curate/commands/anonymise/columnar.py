@@ -109,21 +109,23 @@ class ColumnarFile:
             yield Rows(batch, columns, start, last)
 
     @contextmanager
-    def writer(self, stream: BinaryIO) -> Iterator["Writer"]:
+    def writer(self, stream: BinaryIO) -> Iterator["ColumnarWriter"]:
         """Yield a writer of a file of this format, with its schema; of Parquet also with its settings."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         if self._file.format == "parquet":
             with pq.ParquetWriter(stream, self._schema, **_settings(self._file.metadata())) as parquet:
-                yield Writer(lambda table: parquet.write_table(table, row_group_size=max(len(table), 1)))
+                yield ColumnarWriter(lambda table: parquet.write_table(table, row_group_size=max(len(table), 1)))
         else:
             new = pa.ipc.new_stream if self._file.is_stream() else pa.ipc.new_file
             with new(pa.PythonFile(stream, "w"), self._schema) as arrow:
-                yield Writer(lambda table: [arrow.write_batch(batch) for batch in table.combine_chunks().to_batches()])
+                yield ColumnarWriter(
+                    lambda table: [arrow.write_batch(batch) for batch in table.combine_chunks().to_batches()]
+                )
 
 
-class Writer:
+class ColumnarWriter:
     """Writer of masked rows in the row groups of the original file; large groups are split."""
 
     def __init__(self, write: Callable[["pa.Table"], object]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from io import SEEK_END
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar, get_args
 
@@ -18,6 +19,7 @@ from curate.commands.anonymise.columnar import ColumnarFile
 from curate.commands.anonymise.jsonl import KEY, SPARE
 from curate.commands.anonymise.pieces import HEAD, Fields, Piece, RawText
 from curate.commands.anonymise.tally import Chunk, Lines, MaskingSummary, MaskingTally
+from curate.commands.anonymise.workbook import Workbook
 from curate.core.config import check, read_yaml
 from curate.core.errors import ConfigError, DataError, RunFailed, Stopped, UserError
 from curate.core.progress import StepLabel, waiting
@@ -37,11 +39,15 @@ from curate.tables.readers.parquet import Columnar
 from curate.view import output_mode
 from curate.view.answers import Result
 
-Format = Literal["jsonl", "csv", "tsv", "parquet", "arrow", "text"]
+Format = Literal["jsonl", "csv", "tsv", "parquet", "arrow", "xlsx", "text"]
 PIPE = "-"
 """Path that means standard input or standard output."""
 _ENDINGS: dict[str, Format] = {
-    **{end: format_ for end, format_ in ENDINGS.items() if format_ in ("jsonl", "csv", "tsv", "parquet", "arrow")},
+    **{
+        end: format_
+        for end, format_ in ENDINGS.items()
+        if format_ in ("jsonl", "csv", "tsv", "parquet", "arrow", "xlsx")
+    },
     **dict.fromkeys((".txt", ".text", ".md", ".log"), "text"),
 }
 _NAME_ENCODING = "name what it is, as in --set encoding=gb18030"
@@ -67,7 +73,7 @@ class WithheldError(RunFailed):
 class AnonymiseCommand(Command):
     """Mask PII in a file.
 
-    JSON, JSONL, CSV, TSV, Parquet, Arrow or text, also packed; all else in it stays unchanged.
+    JSON, JSONL, CSV, TSV, .xlsx, Parquet, Arrow or text, also packed; all else in it stays unchanged.
     """
 
     words = "anonymise"
@@ -77,7 +83,9 @@ class AnonymiseCommand(Command):
     source: str = argument("The file to mask; - for standard input.", metavar="IN")
     target: str = argument("Where to write it; - for standard output.", metavar="OUT")
     field: tuple[str, ...] = option(
-        "Field with text, such as note or messages.content; may be repeated. Default: text, title.", (), metavar="NAME"
+        "Field with text, such as note or messages.content; may be repeated. Default: text, title, else by name.",
+        (),
+        metavar="NAME",
     )
     format: Format | None = option("Text has one text per line; default: by the file name.", None)
     mode: Literal["placeholder", "pseudonym", "tag"] | None = option(
@@ -250,7 +258,8 @@ def anonymise(command: AnonymiseCommand) -> MaskingSummary:
             sidecar = stack.enter_context(_sidecar(command))
             in_rows = command.kind in BINARY
             tally = MaskingTally("row" if in_rows else "line", sidecar, command.progress, untouched(masking))
-            work, mask = _columnar if in_rows else _text, partial(_masked, command, masking, key)
+            work = {"parquet": _columnar, "arrow": _columnar, "xlsx": _workbook}.get(command.kind, _text)
+            mask = partial(_masked, command, masking, key)
             summary = work(command, mask, source, target, tally)
             if summary.reasons and not command.allow_residual:
                 raise WithheldError(summary, command.target)
@@ -270,6 +279,8 @@ def _text(
 ) -> MaskingSummary:
     sample = TextFile(Path(command.source_name), "utf-8", command.bounds, name_encoding=_NAME_ENCODING)
     text = RawText.of(source, command.encoding, sample)
+    if command.kind == "jsonl" and jsonl.is_json_document(text):
+        tally.row_unit = "row"
     target.write(text.codec.bom)
     unpacked = command.source != PIPE and not ending(Path(command.source))[1]
     tally.begin(Path(command.source).stat().st_size - len(text.codec.bom) if unpacked else 0)
@@ -286,11 +297,22 @@ def _columnar(
     columnar = Columnar(Path(command.source_name), command.kind, command.bounds, source)
     file = ColumnarFile(columnar, command.text_fields)
     tally.begin(file.rows, "rows")
-    long = command.source != PIPE and Path(command.source).stat().st_size > HEAD
     with file.writer(target) as writer:
-        for chunk, masked in mask(file.parts(), "zh", long=long):
+        for chunk, masked in mask(file.parts(), "zh", long=source.seek(0, SEEK_END) > HEAD):
             writer.write(chunk, masked)
             tally.of(chunk, masked)
+    return tally.summary
+
+
+def _workbook(
+    command: AnonymiseCommand, mask: Mask, source: BinaryIO, target: BinaryIO, tally: MaskingTally
+) -> MaskingSummary:
+    book = Workbook(source, command.text_fields, Path(command.source_name), command.bounds, command.notify)
+    tally.begin(book.size, "cells")
+    for chunk, masked in mask(book.parts(), "zh", long=source.seek(0, SEEK_END) > HEAD):
+        book.take(chunk, masked)
+        tally.of(chunk, masked)
+    book.write(target)
     return tally.summary
 
 

@@ -8,14 +8,14 @@ from typing import Literal
 from curate.commands.anonymise.pieces import Fields, Piece, RawText
 from curate.pii.masking import Masked
 from curate.tables.readers import Problem
-from curate.tables.readers.text_rows import Dialect, Record, dialect_of, records
+from curate.tables.readers.text_rows import CsvRow, Dialect, dialect_of, records
 
 
 @dataclass(frozen=True)
 class Cells(Piece):
     """A row of a CSV or TSV file, which may have several lines, and its columns of texts."""
 
-    row: Record
+    row: CsvRow
     columns: Sequence[tuple[int, str]]
     """(index, name) per column."""
     dialect: Dialect

@@ -10,7 +10,8 @@ from curate.core.config import kind_of
 from curate.core.errors import DataError
 from curate.pii.masking import Masked
 from curate.tables.readers import Problem
-from curate.tables.readers.text_rows import CORRECT, FIX, Document, is_document, json_object
+from curate.tables.readers.encoding import ending
+from curate.tables.readers.text_rows import CORRECT, FIX, JsonDocument, is_document, json_object
 
 KEY, SPARE = "spans", "pii_spans"
 """Key of the spans in a row, and the key used instead in a row that already has the first one."""
@@ -112,12 +113,12 @@ def pieces(text: RawText, fields: Fields, keys: Sequence[str] = ()) -> Iterator[
     The spans of a row are written under the first of `keys` that it does not have.
     """
     rows = _Rows(text, fields, keys)
-    yield from rows.document() if _is_document(text) else rows.lines()
+    yield from rows.document() if is_json_document(text) else rows.lines()
 
 
-def _is_document(text: RawText) -> bool:
-    start = next((line.text.lstrip() for line in text.sample.lines() if line.text and line.text.strip()), "")
-    return start.startswith("[") or (".json" in text.file.path.suffixes and is_document(text.sample))
+def is_json_document(text: RawText) -> bool:
+    """Return whether a JSON file is one list or object, and not an object per line."""
+    return text.start == "[" or (ending(text.file.path)[0] == ".json" and is_document(text.sample))
 
 
 class _Rows:
@@ -146,7 +147,7 @@ class _Rows:
         path, codec = self.text.file.path, self.text.codec
         if self.text.file.encoding == "big5":  # two of its codes may be one character
             raise DataError(f"{path}: found a JSON document in Big5, expected UTF-8; save it as UTF-8")
-        document, number = Document(self.text.file, _DECODER), 1
+        document, number = JsonDocument(self.text.file, _DECODER), 1
         try:
             for number, record in enumerate(document.entries(), start=1):
                 raw = codec.encode(document.before + document.source)

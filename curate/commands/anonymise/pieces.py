@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Literal
 from curate.core.errors import DataError
 from curate.pii.masking import Masked
 from curate.pii.patterns import script
-from curate.tables.readers import Problem
+from curate.tables.readers import Problem, Table
 from curate.tables.readers.encoding import Codec, Encoding, TextFile, guess
 from curate.tables.readers.roles import plain_name, roles
 from curate.tables.readers.text_rows import shown_names
@@ -22,7 +22,7 @@ _LOOKED = 1 << 16
 """Number of bytes from which the language is detected."""
 _KEY = re.compile(r'"[^"\n]*"\s*:|\A.*\n')
 """Pattern of JSON keys and the first line, ignored in language detection since they are English in most files."""
-_ROLES = (("queries", "text"), ("corpus", "text"), ("corpus", "title"))
+_TABLES: tuple[Table, ...] = ("queries", "corpus", "notes")
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,10 @@ class Fields:
         """Return the fields, or columns named like texts and titles if the default ones are not among the columns."""
         if self.notify is None or set(self.names) & set(columns):
             return self
-        spelt = {name for table, role in _ROLES for name in roles(table).names[role]}
-        names = tuple(dict.fromkeys(name for name in columns if plain_name(name) in spelt))
-        if not names:
+        titles = {*roles("corpus").names["title"]}
+        texts = {name for table in _TABLES for name in roles(table).names["text"]} - titles
+        names = tuple(dict.fromkeys(name for name in columns if plain_name(name) in texts | titles))
+        if not any(plain_name(name) in texts for name in names):
             return self
         self.notify(f"{place}: no field {' or '.join(self.names)}; masking {', '.join(names)} (others: --field NAME)")
         return Fields(names, frozenset(names if set(self.names) <= self.optional else ()))
@@ -75,6 +76,8 @@ class RawText:
     codec: Codec
     language: Literal["zh", "en"]
     """Language of the placeholders in texts without letters."""
+    start: str
+    """The first character that is no white space."""
     long: bool
     """Whether the file has at least `HEAD` bytes."""
 
@@ -91,7 +94,7 @@ class RawText:
         language = script(_KEY.sub("", text)) or "zh"
         sample = replace(sample, encoding=name, source=lambda: io.BytesIO(head))
         whole = replace(sample, source=lambda: io.BufferedReader(_Joined(head, stream)))
-        return cls(whole, sample, codec, language, long)
+        return cls(whole, sample, codec, language, text.lstrip()[:1], long)
 
     def encoded(self, text: str, line: int) -> bytes:
         """Return a masked line as bytes; DataError if the encoding lacks the characters of a placeholder."""

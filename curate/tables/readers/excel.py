@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
-from io import BytesIO
+from io import SEEK_END, BytesIO
 from itertools import islice, repeat, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from xml.parsers.expat import ExpatError
 
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.tables.readers import Problem, Row
@@ -25,7 +26,18 @@ if TYPE_CHECKING:
     from openpyxl import Workbook
 
 _FORMULA = (b"<f>", b"<f ")
-_DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, SyntaxError, OSError)
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    KeyError,
+    ValueError,
+    IndexError,
+    TypeError,
+    EOFError,
+    SyntaxError,
+    ExpatError,
+    OSError,
+)
 _CHUNK = 1 << 20
 _INFLATED = 1 << 26
 """Bytes that any workbook may unpack to."""
@@ -188,27 +200,35 @@ def opened(file: Path | BytesIO, name: str, bounds: Bounds) -> Iterator[OpenWork
 
     books: list[Any] = []
     try:
-        _need_small(file, name, bounds)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know
-            kinds = (True, False) if _has_formulas(file) else (True,)
-            books.extend(load_workbook(file, read_only=True, data_only=values) for values in kinds)
-        yield OpenWorkbook(books[0], books[1] if len(books) > 1 else None)
-    except _DAMAGED as error:
-        raise DataError(
-            f"{name}: found no sound .xlsx file, expected one; it is damaged, or a zip file of another kind: save it "
-            "again (.xls and .ods: save as .xlsx)"
-        ) from error
+        with sound(name):
+            need_small(file, name, bounds)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know
+                kinds = (True, False) if _has_formulas(file) else (True,)
+                books.extend(load_workbook(file, read_only=True, data_only=values) for values in kinds)
+            yield OpenWorkbook(books[0], books[1] if len(books) > 1 else None)
     finally:
         for book in books:
             book.close()
 
 
-def _need_small(file: Path | BytesIO, name: str, bounds: Bounds) -> None:
+@contextmanager
+def sound(name: str) -> Iterator[None]:
+    """Raise DataError for errors of a damaged workbook."""
+    try:
+        yield
+    except _DAMAGED as error:
+        raise DataError(
+            f"{name}: found no sound .xlsx file, expected one; it is damaged, or a zip file of another kind: save it "
+            "again (.xls and .ods: save as .xlsx)"
+        ) from error
+
+
+def need_small(file: Path | BinaryIO, name: str, bounds: Bounds) -> None:
     """Raise DataError for a workbook that inflates to more than an archive may, or that would fill the memory."""
     with zipfile.ZipFile(file) as archive:
         inflated = sum(part.file_size for part in archive.infolist())
-    size = file.stat().st_size if isinstance(file, Path) else len(file.getbuffer())
+    size = file.stat().st_size if isinstance(file, Path) else file.seek(0, SEEK_END)
     most = max(_INFLATED, min(bounds.ratio * size, _LARGEST * bounds.ratio // BOUNDS.ratio))
     if inflated > most:
         raise DataError(

@@ -143,7 +143,7 @@ def document(file: TextFile) -> Iterator[Row | Problem]:
 
     DataError if it is damaged, for nothing is known of what would follow.
     """
-    buffer = Document(file)
+    buffer = JsonDocument(file)
     entries: Iterable[object] = buffer.entries()
     if buffer.peek() != "[":
         (whole,) = entries
@@ -161,7 +161,7 @@ def _record(number: int, entry: object, position: int) -> Row | Problem:
     return Problem(number, f"{kind_of(entry)} as an entry of the list", "one JSON object", FIX)
 
 
-class Document:
+class JsonDocument:
     """Text of a JSON document, of which one value after the other is read and forgotten."""
 
     def __init__(self, file: TextFile, decoder: json.JSONDecoder | None = None) -> None:
@@ -318,7 +318,7 @@ def column_names(cells: Sequence[str], path: str, line: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CsvRow:
     """Lines of a CSV or TSV file that are one row; it has no cells if it is blank, or declares the delimiter."""
 
     lines: Sequence[Line]
@@ -354,7 +354,7 @@ def table(file: TextFile, dialect: Dialect) -> Iterator[Row | Problem]:
             yield Row(row.number, dict(zip(names, row.cells, strict=True)), row.lines[-1].at)
 
 
-def records(file: TextFile, dialect: Dialect) -> Iterator[Record | Problem]:
+def records(file: TextFile, dialect: Dialect) -> Iterator[CsvRow | Problem]:
     """Yield every row with its lines, the header and blank ones too, or its Problem."""
     width = opened = 0  # line of the last row but those in between that do not fit, if a quote is left open in it
     for row in _cells(file, dialect):
@@ -369,7 +369,7 @@ def records(file: TextFile, dialect: Dialect) -> Iterator[Record | Problem]:
         yield row if fits else _misfit(row, width, dialect, opened)
 
 
-def _misfit(row: Record, expected: int, dialect: Dialect, opened: int) -> Problem:
+def _misfit(row: CsvRow, expected: int, dialect: Dialect, opened: int) -> Problem:
     """Return the Problem of a row with too few or too many cells, usually caused by a line break in a text."""
     number, count = row.number, len(row.cells)
     header = f"{expected} as in the {'header' if dialect.header else 'first row'}"
@@ -408,13 +408,13 @@ class _Feed:
         return lines
 
 
-def _cells(file: TextFile, dialect: Dialect) -> Iterator[Record | Problem]:
+def _cells(file: TextFile, dialect: Dialect) -> Iterator[CsvRow | Problem]:
     csv.field_size_limit(sys.maxsize)
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if dialect.quoted else csv.QUOTE_NONE
     lines = file.lines()
     first = next(lines, None)
     if first and declared(first.text or ""):
-        yield Record([first])
+        yield CsvRow([first])
         first = None
     feed = _Feed(chain([first] if first else [], lines), file.bounds.record)
     reader = csv.reader(feed, delimiter=dialect.delimiter, quoting=quoting, strict=True)
@@ -444,7 +444,7 @@ def _cells(file: TextFile, dialect: Dialect) -> Iterator[Record | Problem]:
             )
         if not any(cell.strip() for cell in cells):
             cells = []
-        yield Record(row, cells if dialect.quoted else [unquoted(cell) for cell in cells])
+        yield CsvRow(row, cells if dialect.quoted else [unquoted(cell) for cell in cells])
 
 
 def unquoted(cell: str) -> str:

@@ -11,6 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from openpyxl import Workbook, load_workbook
+from openpyxl.styles import Font
 
 from curate.commands.anonymise.command import AnonymiseCommand, anonymise
 from curate.commands.anonymise.pieces import HEAD
@@ -677,6 +681,17 @@ def test_columns_named_like_texts_are_taken_and_said(tmp_path: Path, name: str, 
     assert (tmp_path / f"out{name}").read_text() == content.format(MASK, OTHER)
 
 
+def test_a_title_alone_is_not_taken_for_the_text(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="found no 'text', expected it in every row"):
+        masked(tmp_path, f'{{"name":"{PHONE}","tekst":"{PHONE}"}}\n'.encode(), ".jsonl")
+
+
+def test_rows_of_a_document_are_said_by_number(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text('[{"text":"a"},\n\n{"text":"加QQ 123456吧"}]')
+    done = curate(tmp_path, "anonymise", "in.json", "out.json", *PHONES)
+    assert "row 2, text, 4-10: account" in done.stderr
+
+
 def test_a_table_keeps_its_blank_rows_and_equal_names(tmp_path: Path) -> None:
     content = f'\n , \nid,text,,\r\n\r\n1,"{PHONE}""x",,\n,,,\n2,无,,{OTHER}\n\n\n'
     assert masked(tmp_path, content.encode(), ".csv").decode() == content.replace(PHONE, MASK)
@@ -719,3 +734,170 @@ def test_a_text_with_nothing_to_mask_is_what_it_was(tmp_path: Path, lines: list[
     for ending, content in ((".txt", texts), (".jsonl", rows), (".json", document), (".csv", table.getvalue())):
         raw = mark + content.encode(encoding)
         assert masked(tmp_path, raw, ending, encoding=named) == raw
+
+
+# workbooks
+
+
+MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+KINDS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+STRINGS = [
+    "<t>编号</t>",
+    "<t>text</t>",
+    "<t>电话</t>",
+    f'<t xml:space="preserve">请打{PHONE} &amp; &lt;b&gt; </t>',
+    f'<r><rPr><b/></rPr><t>富</t></r><r><t>文本{PHONE}</t></r><rPh sb="0" eb="1"><t>ふ</t></rPh>',
+    f"<t>{OTHER}</t>",
+    f"<t>两处{PHONE}</t>",
+    "<t>没有</t>",
+]
+CELLS = (
+    ('<c r="A1" t="s"><v>0</v></c>', '<c r="B1" t="s"><v>1</v></c>', '<c r="C1" t="s"><v>2</v></c>'),
+    ('<c r="A2"><v>1</v></c>', '<c r="B2" s="0" t="s"><v>3</v></c>', '<c r="C2" t="s"><v>5</v></c>'),
+    (
+        '<c r="A3"><v>2</v></c>',
+        '<c r="B3" t="s"><v>4</v></c>',
+        f'<c r="C3" t="str"><f>B2</f><v>请打{PHONE} &amp; &lt;b&gt; </v></c>',
+    ),
+    ("<c r='A4'/>", '<c r="B4" t="s"><v>7</v></c>', f'<c r="C4" t="str"><f>"x"&amp;C2</f><v>x{OTHER}</v></c>'),
+    ('<c r="B5" t="str"><f>"打"&amp;C2</f>', f"<v>打{OTHER}</v></c>", '<c r="C5" t="b"><v>1</v></c>'),
+    ('<c r="B6"><f>1+1</f><v>2</v></c>', '<c r="C6" t="str"><f>"a"</f><v>a</v></c>'),
+    ('<c r="B7"><v>1.3912345678E10</v></c>', '<c r="C7" t="s"/>'),
+)
+SHEET = "\n".join(f'<row r="{row}" ht="20">{"".join(cells)}</row>' for row, cells in enumerate(CELLS, start=1))
+HIDDEN = f"""<row r="1"><c r="A1" t="s"><v>1</v></c></row>
+<row r="9"><c r="A9" t="inlineStr"><is><t>{PHONE}</t></is></c></row>"""
+SPLIT = """<row r="8"><c r="B8" t="str"><f t="shared" ref="B8:C8" si="0">1</f><v>a</v></c>
+<c r="C8"><f t="shared" si="0"/><v>1</v></c></row></sheetData>"""
+
+
+def workbook(path: Path, changes: Mapping[str, str] | None = None, extra: Mapping[str, str] | None = None) -> None:
+    """Write a workbook as spreadsheet programs do: with shared strings, rich text, formulas and a calculation chain."""
+    sheets = {"客服": SHEET, "说明": '<row r="1"><c r="A1" t="s"><v>0</v></c></row>', "旧": HIDDEN}
+    kinds = {"rId8": "sharedStrings.xml", "rId9": "calcChain.xml"}
+    kinds |= {f"rId{number}": f"worksheets/sheet{number}.xml" for number in range(1, len(sheets) + 1)}
+    related = "".join(
+        f'<Relationship Id="{key}" Type="{KINDS}/{"worksheet" if "sheet" in name else name[:-4]}" Target="{name}"/>'
+        for key, name in kinds.items()
+    )
+    spreadsheet = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    types = "".join(
+        f'<Override PartName="/xl/{name}.xml" ContentType="{spreadsheet}.{kind}+xml"/>'
+        for name, kind in (("workbook", "sheet.main"), ("sharedStrings", "sharedStrings"), ("calcChain", "calcChain"))
+    )
+    tags = "".join(f'<sheet name="{name}" sheetId="{n}" r:id="rId{n}"/>' for n, name in enumerate(sheets, start=1))
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="xml" ContentType="a/b"/>'
+        f"{types}</Types>",
+        "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="a" '
+        f'Type="{KINDS}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook {MAIN} xmlns:r="{KINDS}"><sheets>{tags}</sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">{related}</Relationships>',
+        "xl/sharedStrings.xml": f"<sst {MAIN}>{''.join(f'<si>{text}</si>' for text in STRINGS)}</sst>",
+        "xl/calcChain.xml": f'<calcChain {MAIN}><c r="B5" i="1"/><c r="C3"/></calcChain>',
+    }
+    for number, rows in enumerate(sheets.values(), start=1):
+        parts[f"xl/worksheets/sheet{number}.xml"] = f"<worksheet {MAIN}><sheetData>{rows}</sheetData></worksheet>"
+    for part, text in (changes or {}).items():
+        parts[part] = text.join(parts[part].rsplit("</sheetData>", 1))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in {**parts, **(extra or {})}.items():
+            archive.writestr(name, text)
+
+
+def parts_of(path: Path) -> dict[str, str]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def test_a_workbook_keeps_all_but_the_masked_cells(tmp_path: Path) -> None:
+    workbook(tmp_path / "in.xlsx")
+    done = curate(tmp_path, "anonymise", "in.xlsx", "out.xlsx", "--spans", "--allow-residual", *PHONES)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == [
+        "in.xlsx: the sheet 说明 has none of these columns and stays as it is",
+        "in.xlsx: not kept: formats within cells (1), formulas (2), stored results of formulas (2)",
+        "7 texts, 5 of them changed; spans: phone 5",
+    ]
+    before, after = parts_of(tmp_path / "in.xlsx"), parts_of(tmp_path / "out.xlsx")
+    assert PHONE not in "".join(after.values())
+    assert set(before) - set(after) == {"xl/calcChain.xml"}
+    assert "calcChain" not in "".join(after.values())
+    escaped = MASK.encode("ascii", "xmlcharrefreplace").decode()
+    text = '<is><t xml:space="preserve">{}</t></is>'.format
+    assert after["xl/worksheets/sheet1.xml"] == (
+        before["xl/worksheets/sheet1.xml"]
+        .replace('s="0" t="s"><v>3</v>', f's="0" t="inlineStr">{text(f"&#35831;&#25171;{escaped} &amp; &lt;b&gt; ")}')
+        .replace('t="s"><v>4</v>', f't="inlineStr">{text(f"&#23500;&#25991;&#26412;{escaped}")}')
+        .replace(f"<v>请打{PHONE} &amp; &lt;b&gt; </v>", "")
+        .replace(f"<v>x{OTHER}</v>", "")
+        .replace(f't="str"><f>"打"&amp;C2</f><v>打{OTHER}</v>', f't="inlineStr">{text(f"&#25171;{escaped}")}')
+        .replace("<f>1+1</f>", "")
+        .replace('r="B7"><v>1.3912345678E10</v>', f'r="B7" t="inlineStr">{text(escaped)}')
+    )
+    assert after["xl/worksheets/sheet2.xml"] == before["xl/worksheets/sheet2.xml"]
+    assert f'r="A9" t="inlineStr">{text(escaped)}' in after["xl/worksheets/sheet3.xml"]
+    assert after["xl/sharedStrings.xml"].count("<si/>") == 3
+    assert [cell.value for cell in load_workbook(tmp_path / "out.xlsx")["客服"]["B"]] == [
+        "text", f"请打{MASK} & <b> ", f"富文本{MASK}", "没有", f"打{MASK}", 2, MASK,
+    ]  # fmt: skip
+    spans = [json.loads(line) for line in (tmp_path / "out.xlsx.spans.jsonl").read_text().splitlines()]
+    assert [(span["row"], span["field"]) for span in spans] == [
+        (2, "客服!text"), (3, "客服!text"), (5, "客服!text"), (7, "客服!text"), (9, "旧!text"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ("xl/comments1.xml", f"<comments><t>见{PHONE}</t></comments>"),
+        ("xl/worksheets/_rels/sheet1.xml.rels", f'<Relationships><Relationship Target="tel:{PHONE}"/></Relationships>'),
+        ("xl/drawings/vmlDrawing1.vml", f"<xml><br>{PHONE}</xml>"),
+        ("xl/pivotCache/pivotCacheRecords1.xml", f'<r><s v="富文本{PHONE}"/></r>'),
+        ("xl/worksheets/sheet1.xml", f'</sheetData><autoFilter><filter val="富文本{PHONE}"/></autoFilter>'),
+    ],
+)
+def test_a_workbook_that_repeats_a_masked_text_is_refused(tmp_path: Path, part: str, text: str) -> None:
+    in_sheet = text.startswith("</sheetData>")
+    workbook(tmp_path / "in.xlsx", {part: text} if in_sheet else None, None if in_sheet else {part: text})
+    done = curate(tmp_path, "anonymise", "in.xlsx", "out.xlsx", "--allow-residual", *PHONES)
+    assert (done.returncode, f"found the text of a masked cell in {part} too" in done.stderr) == (2, True), done.stderr
+    assert PHONE not in done.stderr
+    assert not (tmp_path / "out.xlsx").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "found a formula that fills columns of texts and others"),
+        (("--field", "tekst"), "expected tekst; name the column of the texts with --field"),
+        (("--set", "max_ratio=1"), "lift the bound with --set max_ratio=NUMBER"),
+    ],
+)
+def test_a_workbook_that_is_refused(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    filler = {"xl/media/a.bin": "0" * (1 << 26)} if "max_ratio=1" in words else None
+    workbook(tmp_path / "in.xlsx", {} if words else {"xl/worksheets/sheet1.xml": SPLIT}, filler)
+    done = curate(tmp_path, "anonymise", "in.xlsx", "out.xlsx", *words)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    (tmp_path / "bad.xlsx").write_bytes(b"PK")
+    assert "found no sound .xlsx file" in curate(tmp_path, "anonymise", "bad.xlsx", "out.xlsx").stderr
+
+
+def test_a_workbook_of_a_library_and_columns_named_like_texts(tmp_path: Path) -> None:
+    book = Workbook()
+    book.active.append(["编号", "问题", "电话"])
+    book.active.append([1, f"请打{PHONE}\r\n_x000D_ ", OTHER])
+    book.active.append([2, int(PHONE), int(OTHER)])
+    book.active["B2"].font = Font(bold=True)
+    book.properties.creator, book.properties.title = PHONE, "表"
+    book.save(tmp_path / "in.xlsx")
+    done = curate(tmp_path, "anonymise", "in.xlsx", "out.xlsx", "--recognisers", "mobile")
+    assert done.returncode == 0, done.stderr
+    assert "in.xlsx: Sheet: no field text or title; masking 问题 (others: --field NAME)" in done.stderr
+    pages = [load_workbook(tmp_path / name).active for name in ("in.xlsx", "out.xlsx")]
+    before, after = ([str(cell.value) for row in page.iter_rows() for cell in row] for page in pages)
+    assert after == [cell.replace(PHONE, MASK) for cell in before]
+    assert pages[1].parent.properties.title == "表"
+    assert PHONE not in "".join(parts_of(tmp_path / "out.xlsx").values())
+    assert pages[1]["B2"].font.bold
