@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from curate.ask.billing import PlanRow
 from curate.runs.command import RUN, SPENDING, Assignments, Command, option, setting
+from curate.tables.readers.encoding import BOUNDS, OWN, Bounds
 from curate.view.answers import Result
 from curate.view.text import as_table
 
@@ -134,3 +135,17 @@ class AskingModels(LedgerFirst):
     """A command that asks models about items, and can ask again about those without an answer."""
 
     retry: bool = option("Ask again where a model refused or its answer could not be parsed.", False, group=SPENDING)
+
+
+class OnTable(Command):
+    """A command that reads a table of its own, within bounds."""
+
+    max_record: int = setting("Maximum bytes of a line, an element of a list or a cell.", BOUNDS.record, ge=1)
+    max_ratio: int = setting("Maximum ratio of unpacked to packed size, from 64 MB on.", BOUNDS.ratio, ge=1)
+    max_columns: int = setting("Maximum number of columns.", BOUNDS.columns, ge=1)
+    max_depth: int = setting("Maximum levels of lists and objects in a JSON record.", BOUNDS.depth, ge=1, le=900)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Return the bounds of the table."""
+        return Bounds(self.max_record, self.max_ratio, self.max_columns, self.max_depth, OWN.setting)

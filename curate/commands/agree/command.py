@@ -9,14 +9,14 @@ from curate.commands.agree.compare import RunAgreement, compared
 from curate.commands.agree.ratings_file import FileAgreement, measure
 from curate.core.errors import ConfigError
 from curate.runs.command import Names, argument, option, setting
-from curate.runs.options import OnRun
+from curate.runs.options import OnRun, OnTable
 from curate.system.files import read_scale
 from curate.tables.readers.ratings import Layout
 from curate.view.answers import Result
 from curate.view.record_words import RecordWords
 
 
-class AgreeCommand(OnRun):
+class AgreeCommand(OnRun, OnTable):
     """Measure agreement.
 
     Of raters in a file, or of a run's judges, with intervals; for a run, all consensus rules are compared as well.

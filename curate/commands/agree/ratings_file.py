@@ -191,7 +191,7 @@ def _dependence(parsed: Ratings, sides: Ints | None, seed: int) -> Dependence:
 
 def read(path: Path, layout: Layout) -> Ratings:
     """Return the ratings of a file; DataError names the line, its content and the expected content."""
-    source = opened(path, layout.delimiter, layout.sheet)
+    source = opened(path, layout.delimiter, layout.sheet, layout.bounds)
     plan = raters.planned(source, layout)
     cells, notes = _Cells(), list(plan.notes)
     if plan.form == "wide" and not layout.raters:

@@ -29,11 +29,12 @@ from curate.pii.settings import CustomWords, Masking, RecogniserRow, listing, ma
 from curate.pii.workers import Batch, mask_batches
 from curate.pipeline.stage import home
 from curate.runs.command import Command, Names, argument, option, setting
+from curate.runs.options import OnTable
 from curate.system.files import BATCH, replacing
 from curate.system.processes import cores
 from curate.system.run_lock import FULL
 from curate.tables.readers import Problem
-from curate.tables.readers.encoding import BOUNDS, Bounds, Encoding, TextFile, ending, opened, packed
+from curate.tables.readers.encoding import Encoding, TextFile, ending, opened, packed
 from curate.tables.readers.file import BINARY, ENDINGS
 from curate.tables.readers.parquet import Columnar
 from curate.view import output_mode
@@ -70,7 +71,7 @@ class WithheldError(RunFailed):
         )
 
 
-class AnonymiseCommand(Command):
+class AnonymiseCommand(OnTable):
     """Mask PII in a file.
 
     JSON, JSONL, CSV, TSV, .xlsx, Parquet, Arrow or text, also packed; all else in it stays unchanged.
@@ -112,9 +113,6 @@ class AnonymiseCommand(Command):
     encoding: Encoding | Literal["auto"] = setting("Encoding of the file.", "auto")
     on_error: Literal["stop", "drop"] = option("What to do with rows that cannot be read.", "stop")
     allow_missing: bool = setting("Allow rows that lack a field.", False)
-    max_record: int = setting("Maximum bytes of a line, an element of a list or a cell.", BOUNDS.record, ge=1)
-    max_ratio: int = setting("Maximum ratio of unpacked to packed size, from 64 MB on.", BOUNDS.ratio, ge=1)
-    max_columns: int = setting("Maximum number of columns.", BOUNDS.columns, ge=1)
     processes: int | None = setting("Number of parallel processes; default: all cores for long files.", None, ge=1)
 
     def result(self) -> Result[Any]:
@@ -159,11 +157,6 @@ class AnonymiseCommand(Command):
     def text_fields(self) -> Fields:
         """Return the fields with texts."""
         return Fields.of(self.field, self.notify, missing=self.allow_missing)
-
-    @property
-    def bounds(self) -> Bounds:
-        """Return the bounds of the file."""
-        return Bounds(self.max_record, self.max_ratio, self.max_columns, "max_")
 
     @property
     def kind(self) -> Format:

@@ -17,7 +17,8 @@ from curate.core.errors import ConfigError
 from curate.core.figures import Record, figure
 from curate.core.progress import StepLabel, counting, waiting
 from curate.retrieval.vectors.cache import keys_of
-from curate.runs.command import Command, Names, argument, option, setting
+from curate.runs.command import Names, argument, option, setting
+from curate.runs.options import OnTable
 from curate.runs.outputs import free_place
 from curate.stats.neighbour_recall import NEAR
 from curate.system.extras import require
@@ -47,7 +48,7 @@ class NotesPlan(Record, schema_name="planned"):
     plan: tuple[LeftTexts, ...] = figure("a row per model")
 
 
-class NotesCommand(Command):
+class NotesCommand(OnTable):
     """Test embeddings of notes.
 
     Of patients, or of other labelled texts: recall along chains, AUROC, silhouettes.
@@ -96,7 +97,7 @@ class NotesCommand(Command):
 
     def texts(self) -> NotesTable:
         """Read the table."""
-        return read(self.table, NotesLayout(named(self.column), self.delimiter, self.sheet))
+        return read(self.table, NotesLayout(named(self.column), self.delimiter, self.sheet, self.bounds))
 
 
 def _text(summary: NotesFigures, say: RecordWords) -> Iterator[str]:

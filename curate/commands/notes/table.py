@@ -14,6 +14,7 @@ import numpy as np
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.stats.neighbour_recall import Chains
 from curate.stats.tally import Ints
+from curate.tables.readers.encoding import OWN, Bounds
 from curate.tables.readers.ratings import header, opened, texts
 from curate.tables.readers.roles import roles
 
@@ -32,6 +33,7 @@ class NotesLayout:
     """Field -> column given by the user; other fields are found by their usual names."""
     delimiter: str | None = None
     sheet: str | None = None
+    bounds: Bounds = OWN
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def read(path: Path, layout: NotesLayout) -> NotesTable:
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file, expected a table of texts; check the path")
-    source = opened(path, layout.delimiter, layout.sheet)
+    source = opened(path, layout.delimiter, layout.sheet, layout.bounds)
     columns = ROLES.resolve(str(path), header(source), layout.columns)
     kept_rows, seen = _Rows(), dict[str, int]()
     for line, row in texts(source, set(columns.values())):

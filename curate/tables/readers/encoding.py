@@ -127,6 +127,8 @@ _FIRST: dict[Encoding, tuple[str, int, int]] = {"gb18030": ("gb2312", 0xB0, 0xD7
 _RARER = 0.5
 """Weight of a rare character relative to a common one."""
 
+_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]')
+"""Pattern of a string or a bracket of JSON."""
 OLD_MAC = (
     "found lines that end with carriage returns alone, expected line feeds; save the file again, as CSV UTF-8 or with "
     "line ends of Unix or Windows"
@@ -190,6 +192,8 @@ class Bounds:
     ratio: int = 200
     """Size of an archive's content relative to the archive, from 64 MB on."""
     columns: int = 1 << 14
+    depth: int = 100
+    """Levels of lists and objects in a JSON record."""
     setting: str = "ingest.bounds."
     """Beginning of the names of the settings that lift the bounds; empty where there is none."""
 
@@ -200,6 +204,8 @@ class Bounds:
 
 
 BOUNDS = Bounds()
+OWN = Bounds(setting="max_")
+"""Bounds of a table that a command reads, and lifts by settings of its own."""
 FIXED = Bounds(setting="")
 """Bounds that no setting lifts."""
 
@@ -244,15 +250,34 @@ class TextFile:
         return "save the file as UTF-8" + (f", or {self.name_encoding}" if self.name_encoding else "")
 
     def unread(self, line: Line) -> Problem:
-        """Return the problem of a line without a text."""
+        """Return the problem of a line without a text; DataError if it is longer than a record may be."""
         if line.too_long:
-            return self.too_long(line.number)
+            raise self.too_long(line.number)
         return Problem(line.number, f"bytes that are not {self.encoding.upper()}", "text in one encoding", self._save)
 
-    def too_long(self, number: int) -> Problem:
-        """Return the problem of a record that is longer than the bound."""
+    def too_long(self, number: int) -> DataError:
+        """Return the error of a record that is longer than the bound; what a file with one holds is not looked at."""
         most = f"at most {self.bounds.record:,} bytes"
-        return Problem(number, "a longer record", most, self.bounds.remedy("record"))
+        problem = Problem(number, "a longer record", most, self.bounds.remedy("record"))
+        return DataError(problem.sentence(str(self.path)))
+
+    def too_deep(self, number: int) -> DataError:
+        """Return the error of a record whose lists and objects are nested more deeply than the bound."""
+        problem = Problem(
+            number, "deeper nesting", f"at most {self.bounds.depth:,} levels", self.bounds.remedy("depth")
+        )
+        return DataError(problem.sentence(str(self.path)))
+
+    def nests_too_deep(self, text: str) -> bool:
+        """Return whether lists and objects in a JSON text are nested more deeply than the bound."""
+        if text.count("[") + text.count("{") <= self.bounds.depth:
+            return False
+        depth = 0
+        for token in _BRACKET.finditer(text):
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+            if depth > self.bounds.depth:
+                return True
+        return False
 
 
 def detect(path: Path, option: str | None, bounds: Bounds = BOUNDS) -> Encoding:

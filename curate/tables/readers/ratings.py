@@ -17,6 +17,7 @@ from curate.panel.agreement_figures import Level
 from curate.stats.agreement import Missing
 from curate.stats.tally import Ints
 from curate.tables.readers import LONG, Problem, encoding, listed
+from curate.tables.readers.encoding import Bounds
 from curate.tables.readers.file import BINARY, ENDINGS, File
 from curate.tables.readers.forms import answer_of
 from curate.tables.readers.roles import alike, column, plain_name, roles
@@ -30,7 +31,7 @@ _CHOICES = re.compile(rf'\{{"choices": ?\[{_QUOTED.pattern}(?:, ?{_QUOTED.patter
 """A cell with several choices in a CSV file of Label Studio."""
 
 
-def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -> File:
+def opened(path: Path, delimiter: str | None = None, sheet: str | None = None, bounds: Bounds = encoding.FIXED) -> File:
     """Return a file of ratings as a source; the delimiter is detected if None."""
     ending, packing = encoding.ending(path)
     format_of_file = ENDINGS.get(ending)
@@ -43,7 +44,7 @@ def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -
         sign = None if delimiter is None else named(delimiter)
     except ValueError as error:
         raise ConfigError(f"delimiter: {error}, found {delimiter!r}; correct it") from error
-    return File(path, format_of_file, option=None, delimiter=sign, sheet=sheet, bounds=encoding.FIXED)
+    return File(path, format_of_file, option=None, delimiter=sign, sheet=sheet, bounds=bounds)
 
 
 def header(source: File) -> list[str]:
@@ -118,6 +119,7 @@ class Layout:
     """Delimiter of a CSV or TSV file; detected if None."""
     sheet: str | None = None
     """Name of the sheet of an Excel file; None to choose it."""
+    bounds: Bounds = encoding.OWN
 
     def __post_init__(self) -> None:
         if (self.rater is None) != (self.rating is None):

@@ -136,6 +136,7 @@ class BoundsSection(Section):
         default=BOUNDS.ratio, ge=1, description="size of an archive's content relative to the archive, from 64 MB on"
     )
     columns: int = Field(default=BOUNDS.columns, ge=1, description="columns of a table")
+    depth: int = Field(default=BOUNDS.depth, ge=1, le=900, description="levels of lists and objects in a JSON record")
 
 
 class ChatColumns(Section):

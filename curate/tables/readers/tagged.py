@@ -68,8 +68,7 @@ def _records(file: TextFile, name: str) -> Iterator[Row | Problem]:
             yield Row(started, fields("".join(buffer), name), line.at)
             buffer = []
         elif size > file.bounds.record:
-            yield file.too_long(started)
-            return
+            raise file.too_long(started)
     if buffer:
         yield Problem(started, f"a record <{name}> without an end", end, FIX)
 

@@ -122,6 +122,8 @@ def jsonl(file: TextFile) -> Iterator[Row | Problem]:
     """Yield the JSON object of each non-blank line."""
 
     def row(number: int, text: str, position: int) -> Row | Problem:
+        if file.nests_too_deep(text):
+            raise file.too_deep(number)
         record = json_object(number, text.rstrip())
         return record if isinstance(record, Problem) else Row(number, record, position)
 
@@ -166,7 +168,7 @@ class JsonDocument:
 
     def __init__(self, file: TextFile, decoder: json.JSONDecoder | None = None) -> None:
         self._file, self._chunks, self._text, self._next, self._lines = file, file.chunks(), "", 0, 1
-        self._decoder = decoder or _DECODER
+        self._decoder, self._number = decoder or _DECODER, 1
         self.at = 0
         self.before = ""
         """Text between the last value and the one before it; in the end, that after the last value."""
@@ -191,38 +193,47 @@ class JsonDocument:
         self.before += self._text[self._next]
         self._next += 1
 
-    def _more(self) -> bool:
-        """Append the next part of the file; return whether there is one."""
-        text, self.at = next(self._chunks, ("", self.at))
+    def _more(self, size: int = 1) -> bool:
+        """Append the next `size` characters of the file, or more; return whether there are any."""
+        parts = []
+        while size > 0 and (part := next(self._chunks, None)):
+            parts.append(part[0])
+            size, self.at = size - len(part[0]), part[1]
         self._lines += self._text.count("\n", 0, self._next)
-        self._text, self._next = self._text[self._next :] + text, 0
-        return bool(text)
+        self._text, self._next = "".join([self._text[self._next :], *parts]), 0
+        return any(parts)
 
     def _value(self) -> object:
         """Return the next value."""
         self.peek()
-        while True:
-            try:
-                content, end = self._decoder.raw_decode(self._text, self._next)
-            except json.JSONDecodeError as error:
-                # a value is tried again when the text has doubled, so that a long one is not parsed part by part
-                size = 2 * (len(self._text) - self._next)
-                more = self._more()
-                while more and len(self._text) < size and self._more():
-                    pass
-                if len(self._text) > self._file.bounds.record:
-                    raise DataError(self._file.too_long(self._lines).sentence(str(self._file.path))) from None
-                if not more:
-                    raise self._broken(f"a file that is not valid JSON ({error.msg})", error.pos - self._next) from None
-            except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested without end
-                raise self._broken("a file that is not valid JSON") from None
-            else:
-                if end == len(self._text) and self._more():
-                    continue  # a number may go on
-                if end - self._next > self._file.bounds.record:
-                    raise DataError(self._file.too_long(self._lines).sentence(str(self._file.path)))
-                self.source, self._next = self._text[self._next : end], end
-                return content
+        while (parsed := self._parsed()) is None or (parsed[1] == len(self._text) and self._more()):
+            pass  # a number may go on in the next part
+        content, end = parsed
+        self.source, self._next = self._text[self._next : end], end
+        if len(self.source) > self._file.bounds.record:
+            raise self._file.too_long(self._number)
+        if self._file.nests_too_deep(self.source):
+            raise self._file.too_deep(self._number)
+        self._number += 1
+        return content
+
+    def _parsed(self) -> tuple[object, int] | None:
+        """Return the next value and where it ends; None if it did not end, after reading more of the file.
+
+        The text doubles, so that a long value is not parsed part by part.
+        """
+        try:
+            return self._decoder.raw_decode(self._text, self._next)
+        except json.JSONDecodeError as error:
+            if len(self._text) - self._next > self._file.bounds.record:
+                raise self._file.too_long(self._number) from None
+            if not self._more(len(self._text) - self._next):
+                raise self._broken(f"a file that is not valid JSON ({error.msg})", error.pos - self._next) from None
+            return None
+        except RecursionError:
+            raise self._file.too_deep(self._number) from None
+        except ValueError:  # a number of thousands of digits
+            raise self._broken("a file that is not valid JSON") from None
 
     def entries(self) -> Iterator[object]:
         """Yield the elements of the list, or the document if it is no list."""
@@ -253,7 +264,7 @@ def json_object(number: int, text: str, decoder: json.JSONDecoder = _DECODER) ->
     except json.JSONDecodeError as error:
         problem = f"a line that is not valid JSON ({error.msg}, column {error.colno})"
         return Problem(number, problem, "one JSON object", FIX)
-    except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested without end
+    except ValueError:  # a number of thousands of digits
         return Problem(number, "a line that is not valid JSON", "one JSON object", FIX)
     return record if isinstance(record, dict) else Problem(number, kind_of(record), "one JSON object", FIX)
 
@@ -427,8 +438,7 @@ def _cells(file: TextFile, dialect: Dialect) -> Iterator[CsvRow | Problem]:
             yield file.unread(feed.row()[-1])
             continue
         except OverflowError:  # as after a quote that is not closed
-            yield file.too_long(feed.row()[0].number)
-            continue
+            raise file.too_long(feed.row()[0].number) from None
         except csv.Error:
             line = feed.row()[0]
             if line.number == 1 and "\r" in (line.text or "").rstrip():

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from curate.core.errors import DataError
-from curate.tables.readers import Problem
 from curate.tables.readers import encoding as packed
 from curate.tables.readers.encoding import Bounds
 from curate.tables.readers.file import File, format_of
@@ -25,17 +24,31 @@ def read(path: Path, bounds: Bounds = SMALL) -> list[object]:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_a_long_line_is_a_bad_row_and_the_next_ones_are_read(tmp_path: Path, encoding: str) -> None:
+def test_a_long_line_stops(tmp_path: Path, encoding: str) -> None:
     lines = [json.dumps({"id": number, "text": text}) for number, text in enumerate(("a", LONG, "b"))]
     (tmp_path / "c.jsonl").write_text("\n".join(lines), encoding=encoding)
-    first, problem, last = read(tmp_path / "c.jsonl")
-    assert isinstance(problem, Problem)
-    assert problem.sentence("c.jsonl") == (
-        "c.jsonl:2: found a longer record, expected at most 100 bytes; give a smaller one, or lift the bound with "
-        "--set ingest.bounds.record=NUMBER"
-    )
-    assert [row.values["text"] for row in (first, last)] == ["a", "b"]  # type: ignore[attr-defined]
-    assert not [row for row in read(tmp_path / "c.jsonl", Bounds(record=1_000)) if isinstance(row, Problem)]
+    with pytest.raises(
+        DataError, match=r"c.jsonl:2: found a longer record, expected at most 100 bytes; give a smaller"
+    ):
+        read(tmp_path / "c.jsonl")
+    assert len(read(tmp_path / "c.jsonl", Bounds(record=1_000))) == 3
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.json"])
+def test_deep_nesting_stops(tmp_path: Path, name: str) -> None:
+    def nested(levels: int) -> str:
+        return '{"id": "1", "text": ' + "[" * levels + "]" * levels + "}\n"
+
+    (tmp_path / name).write_text(nested(1) if name == "c.json" else nested(1) * 2)
+    assert len(read(tmp_path / name)) == (1 if name == "c.json" else 2)
+    for levels in (200, 100_000):
+        (tmp_path / name).write_text(nested(levels))
+        with pytest.raises(
+            DataError, match=r"1: found deeper nesting, expected at most 100 levels; .*--set ingest.bounds"
+        ):
+            read(tmp_path / name, Bounds())
+    (tmp_path / name).write_text('{"id": "1", "text": "' + "[" * 200 + '"}\n')
+    assert len(read(tmp_path / name, Bounds())) == 1, "brackets in a text nest nothing"
 
 
 def test_a_long_element_of_a_list_stops(tmp_path: Path) -> None:
