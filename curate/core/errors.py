@@ -35,7 +35,7 @@ class UserError(CurateError):
 class ConfigError(UserError):
     """A pipeline file, an option or a name is wrong; `choices` are the valid values, if known."""
 
-    def __init__(self, message: str, choices: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, choices: Sequence[str | list[str]] = ()) -> None:
         super().__init__(message)
         self.choices = choices
 

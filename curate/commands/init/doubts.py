@@ -87,13 +87,11 @@ def _need_two_kinds(user_data: DataSources) -> None:
         return
     request, given = user_data.request, [named(user_data.input, table).get("text") for table in _STANDS]
     several = user_data.sources.one_table and len(pairing.sentences(user_data.sources.tables["queries"][0])) > 1
-    if all(given) or several:
-        return  # as the user said; or it is asked which columns are meant
-    columns = [word for table in _STANDS for word in ("--column", f"{table}.text={chosen(user_data, table)['text']}")]
+    if several and not all(given):
+        return  # it is asked which columns are meant
     raise DataError(
-        f"{queries.place}: found queries that are the documents, text for text, expected two kinds of texts; give "
-        f"another file: {request.command('--corpus', 'FILE')}\n"
-        f"or, if texts are to be found by themselves, say so: {request.command(*columns)}"
+        f"{queries.place}: found queries that equal the documents, text for text, expected two kinds of texts; give "
+        f"another file: {request.command('--corpus', 'FILE')}"
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from curate.core.errors import ConfigError, CurateError, DataError, UserError
 from curate.core.protocols import Progress, quiet
 from curate.system.resources import DEMOS
 from curate.tables.readers import TABLES, Row, Source, Table
+from curate.tables.readers.encoding import BOUNDS
 from curate.tables.readers.file import File
 from curate.tables.readers.folder import find, readable, subsets
 from curate.tables.readers.guess import guess, has_known_name
@@ -149,6 +151,7 @@ def _as_both_tables(path: Path) -> Sources:
 
 _ASKED = re.compile(r"ingest\.(?:(?P<table>queries|corpus|qrels)\.)?(?:sheet|delimiter|split|encoding)\b")
 """Pattern of settings that the error message of a reader requests."""
+_BOUND = re.compile(r"ingest\.bounds\.(\w+)=NUMBER")
 
 
 @dataclass(frozen=True)
@@ -234,6 +237,9 @@ def _text_columns(config: Config, located: Sources) -> tuple[Mapping[Table, str]
 def _setting_commands(error: UserError, request: InitOptions) -> list[str]:
     """Return commands with the setting that an error requests, one per choice; [] if it requests none."""
     message = str(error)
+    if bound := _BOUND.search(message):
+        lifted = min(10 * int(getattr(BOUNDS, bound[1])), 900 if bound[1] == "depth" else sys.maxsize)
+        return [request.command("--set", f"ingest.bounds.{bound[1]}={lifted}")]
     match = _ASKED.search(message)
     if match is None:
         return []
@@ -245,10 +251,11 @@ def _setting_commands(error: UserError, request: InitOptions) -> list[str]:
     values = [json.dumps(choice, ensure_ascii=False) for choice in choices] or ["VALUE"]
     commands = [request.command(*files, "--set", f"{match[0]}={setting}") for setting in values]
     both = [name for name in TABLES[:2] if request.setting_at("ingest", name, "path") == [path]]
-    if match[0].endswith(".sheet") and choices and len(both) > 1:  # sheets of one form are read together
-        every = json.dumps(list(choices), ensure_ascii=False)
-        words = [word for name in both for word in ("--set", f"ingest.{name}.sheet={every}")]
-        commands.append(request.command(*files, *words))
+    if len(both) > 1 and any(isinstance(choice, list) for choice in choices):  # sheets of one form hold both tables
+        return [
+            request.command(*(word for name in both for word in ("--set", f"ingest.{name}.sheet={setting}")))
+            for setting in values
+        ]
     return commands
 
 

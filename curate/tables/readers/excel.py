@@ -19,7 +19,7 @@ from xml.parsers.expat import ExpatError
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.tables.readers import Problem, Row
 from curate.tables.readers.encoding import BOUNDS, Bounds
-from curate.tables.readers.roles import plain_name, roles
+from curate.tables.readers.roles import names_question, names_table, plain_name, roles
 from curate.tables.readers.text_rows import FIX, column_names, numbered
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Worksheet:
     option: str
     """Option or setting that names the sheet, for error messages."""
     usual: Sequence[str] = ()
-    """Sheet names, in lower case, of which one decides if several sheets have data."""
+    """Plain names of sheets, of which one decides if several sheets have data."""
     fits: Callable[[Sequence[str]], bool] = lambda _: False
     """Whether a row names columns of the table; else the only sheet with such a row among its first is taken."""
     header: bool = True
@@ -121,13 +121,13 @@ class Worksheet:
             return _sheet_of(self.wanted, [str(page.title) for page in book.values.worksheets], self.path)
         names = [str(page.title) for page in book.values.worksheets if page.sheet_state == "visible"]
         full = [name for name in names if any(True for _ in sheet_rows(book, name))]
-        usual = [name for name in full if name.strip().casefold() in self.usual]
+        usual = [name for name in full if plain_name(name) in self.usual]
         usual = usual or self._fitting(book, full)
         if len(full) > 1 and len(usual) != 1:
             raise ConfigError(
                 f"{self.path}: found data in the sheets {', '.join(full)}, expected to be told which; name one with "
                 f"{self.option}",
-                choices=full,
+                choices=_choices(book, full),
             )
         if not full:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")
@@ -170,9 +170,20 @@ def _header(rows: Sequence[SheetRow]) -> int:
         names = [name for name in map(str.strip, row.cells) if name]
         width = Counter(len(below.cells) for below in rows[index + 1 :]).most_common(1)[0][0]
         is_text = not any(map(_NUMBER.fullmatch, names))
-        if is_text and len(set(names)) == len(names) > 1 and len(row.cells) >= width > 1:
+        if is_text and len(set(names)) == len(names) > max(width / 2, 1) and len(row.cells) >= width > 1:
             return index
     return 0
+
+
+def _choices(book: OpenWorkbook, names: Sequence[str]) -> list[str | list[str]]:
+    """Return the sheets that are tables; if all have the same columns, of both queries and documents, also all."""
+    first = {name: [*islice(sheet_rows(book, name), LOOKED)] for name in names}
+    headers = {name: tuple(rows[_header(rows)].cells) for name, rows in first.items()}
+    tables = [name for name in names if len(headers[name]) > 1]
+    (columns, *others) = {headers[name] for name in tables} or {()}
+    has_both = len(columns) > 2 or (names_question(columns) is not None and names_table(columns, "corpus"))
+    together = [tables] if len(tables) > 1 and not others and has_both else []
+    return [*(tables or names), *together]
 
 
 def _sheet_of(name: str, names: Sequence[str], path: Path) -> str:

@@ -17,7 +17,7 @@ from curate.tables.readers.encoding import BOUNDS, Bounds, Encoding, TextFile, d
 from curate.tables.readers.excel import Worksheet
 from curate.tables.readers.items import NAMES, integer_form, reached
 from curate.tables.readers.parquet import Columnar
-from curate.tables.readers.roles import names_table
+from curate.tables.readers.roles import names_table, roles
 from curate.tables.readers.text_rows import FIX, Dialect, each
 
 MARKS = "sources.parquet"
@@ -213,7 +213,8 @@ class File:
         if self.table is None:
             return Worksheet(self.path, self.sheet, "--set sheet=NAME", (), header=self.has_header, bounds=self.bounds)
         fits, option = partial(names_table, table=self.table), f"ingest.{self.table}.sheet"
-        return Worksheet(self.path, self.sheet, option, (self.table,), fits, self.has_header, self.bounds)
+        names = roles(self.table).names.get("score" if self.table == "qrels" else "text", ())
+        return Worksheet(self.path, self.sheet, option, (self.table, *names), fits, self.has_header, self.bounds)
 
     @property
     def _columnar(self) -> Columnar | None:

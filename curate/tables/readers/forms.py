@@ -130,7 +130,7 @@ def _nodes(record: Record, line: int, title: str = "", above: _Document | None =
     question = _question(record)
     passages = {name: entries for name, entries in lists.items() if any(_text_of(entry, "corpus") for entry in entries)}
     if not question and above is None and passages and not _asked_about(lists):
-        question = _text_of(record, "queries") or _text_of(record, "corpus")
+        question = _with_title(record, _text_of(record, "queries") or _text_of(record, "corpus"))
     if question:
         yield _query(record, question, line, passages, above)
         return
@@ -140,6 +140,12 @@ def _nodes(record: Record, line: int, title: str = "", above: _Document | None =
     for entries in lists.values():
         for entry in entries:
             yield from _nodes(entry, line, title, above)
+
+
+def _with_title(record: Record, text: str) -> str:
+    """Return the text of a question in a forum below its title, which often is the question itself."""
+    title = record.get("title")
+    return f"{title}\n{text}" if isinstance(title, str) and title.strip() and title not in text else text
 
 
 def _question(record: Record) -> str:

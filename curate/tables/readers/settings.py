@@ -266,20 +266,23 @@ def _of_one_file(
     tables: Mapping[Table, Sequence[Source]], columns: ChatColumns | None
 ) -> dict[Table, Sequence[Source]]:
     """Return the sources of a file that was given for queries and documents, and its qrels if it states some."""
-    files = [source for table in ("queries", "corpus") for source in tables[table] if isinstance(source, File)]
-    if len(files) == 2 and files[0].path == files[1].path and files[0].kind == "xlsx" and not tables["qrels"]:
-        judged = replace(files[0], table="qrels", sheet=None)
+    queries, corpus = ([file for file in tables[table] if isinstance(file, File)] for table in ("queries", "corpus"))
+    paths = [[file.path.resolve() for file in files] for files in (queries, corpus)]
+    if not queries or paths[0] != paths[1] or len(queries) + len(corpus) != len(tables["queries"]) * 2:
+        return {}
+    if len(queries) == 1 and queries[0].kind == "xlsx" and not tables["qrels"]:
+        judged = replace(queries[0], table="qrels", sheet=None)
         sheet = judged.workbook.fitting()
-        return {"qrels": [judged]} if sheet and sheet not in {file.workbook.name for file in files} else {}
-    if len(files) != 2 or len({(file.path.resolve(), file.sheet) for file in files}) > 1:
+        return {"qrels": [judged]} if sheet and sheet not in {queries[0].workbook.name, corpus[0].workbook.name} else {}
+    if [file.sheet for file in queries] != [file.sheet for file in corpus]:
         return {}
     chat = None if columns is None else Chat(columns.speaker, columns.text, tuple(columns.asks), columns.session)
-    queries, corpus = (replace(file, both=True, chat=chat) for file in files)
+    queries, corpus = ([replace(file, both=True, chat=chat) for file in files] for files in (queries, corpus))
     qrels = tables["qrels"]
-    if queries.form is not None and "qrels" in queries.form.tables and not qrels:
-        stated = replace(queries, table="qrels")
-        qrels = [stated] if any(True for _ in stated.rows()) else []  # words of annotators may be no grades
-    return {"queries": [queries], "corpus": [corpus], "qrels": qrels}
+    if queries[0].form is not None and "qrels" in queries[0].form.tables and not qrels:
+        stated = [replace(file, table="qrels") for file in queries]
+        qrels = stated if any(True for file in stated for _ in file.rows()) else []  # words may be no grades
+    return {"queries": queries, "corpus": corpus, "qrels": qrels}
 
 
 _MISSING = (

@@ -223,14 +223,15 @@ def test_one_file_of_questions_and_answers_is_both(tmp_path: Path) -> None:
     assert [chosen(found, "queries")["text"], chosen(found, "corpus")["text"]] == ["question", "answer"]
 
 
-def test_queries_that_are_the_documents_are_refused_unless_that_is_meant(tmp_path: Path) -> None:
+def test_queries_that_equal_the_documents_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "texts.csv"
-    path.write_text("id,text\n1,头痛怎么办\n2,发烧怎么办\n", encoding="utf-8")
-    told = refused(path, path)
-    assert "found queries that are the documents, text for text" in told
-    assert told.endswith("--column queries.text=text --column corpus.text=text")
-    meant = ("--column", "queries.text=text", "--column", "corpus.text=text")
-    ran(tmp_path, "init", "--queries", path.name, "--corpus", path.name, *meant, "--name", "m")
+    path.write_text("id,text,copy\n1,头痛怎么办,头痛怎么办\n2,发烧怎么办,发烧怎么办\n", encoding="utf-8")
+    for column in ("text", "copy"):
+        columns = ("--column", "queries.text=text", "--column", f"corpus.text={column}")
+        done = curate(tmp_path, "init", "--queries", path.name, "--corpus", path.name, *columns, "--name", "m")
+        assert done.returncode == 2
+        assert "found queries that equal the documents, text for text" in done.stderr
+        assert not (tmp_path / "m.yaml").exists()
 
 
 def test_a_row_that_stops_a_run_is_said_before(tmp_path: Path) -> None:
@@ -363,8 +364,8 @@ def test_one_file_is_asked_which_column_is_which(tmp_path: Path) -> None:
     assert doubt(found) is None
     assert draft(found).ingest.pairs
     same = look(InitCommand(queries=str(path), corpus=str(path), column=("queries.text=甲", "corpus.text=甲")))
-    assert doubt(same) is None
-    assert not draft(same).ingest.pairs
+    with pytest.raises(DataError, match="found queries that equal the documents, text for text"):
+        doubt(same)
 
 
 def test_rows_are_no_pairs_where_a_column_grades_them_or_qrels_are_given(tmp_path: Path) -> None:
@@ -439,7 +440,6 @@ def test_a_sheet_that_is_not_told_is_asked_with_the_command(tmp_path: Path) -> N
     assert [each.partition("--set ")[2] for each in commands] == [
         "'ingest.queries.sheet=\"Fragen\"'",
         "'ingest.queries.sheet=\"Antworten\"'",
-        """'ingest.queries.sheet=["Fragen", "Antworten"]' --set 'ingest.corpus.sheet=["Fragen", "Antworten"]'""",
     ]
     more = ("--set", "ingest.corpus.sheet=Antworten")
     ran(tmp_path, *shlex.split(commands[0])[1:], *more)
