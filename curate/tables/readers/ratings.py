@@ -69,7 +69,7 @@ def _text(cell: object) -> str:
         return ""
     if isinstance(cell, str) and _CHOICES.fullmatch(cell):
         return " + ".join(sorted(_QUOTED.findall(cell.partition(":")[2])))
-    if isinstance(cell, Mapping | list):
+    if isinstance(cell, Mapping) and "choices" in cell:
         return answer_of(cell)
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
 
