@@ -4,7 +4,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from curate.commands.ingest.passages import PassageSettings
 from curate.core.config import Section
 from curate.core.sampling import generator
 from curate.retrieval.similarity.leaks import form
@@ -48,11 +47,6 @@ class Config(Input):
         le=1,
         exclude_if=lambda _: True,  # it stops a run, and changes no table
         description="a larger share of a table's rows dropped stops the run",
-    )
-    passages: PassageSettings | None = Field(
-        default=None,
-        exclude_if=lambda settings: settings is None,  # so that no ingest of before is out of date
-        description="cut documents into passages, whose ids are that of the document with #0, #1, ...",
     )
     duplicates: Literal["merge", "keep"] = Field(
         default="merge", description="what becomes of equal texts under several ids"

@@ -11,7 +11,6 @@ import polars as pl
 
 from curate.commands.ingest import Config, labels
 from curate.commands.ingest.bad_rows import LISTED, BadRows
-from curate.commands.ingest.passages import passages
 from curate.commands.ingest.qrels import ReadLabels, check_pairs
 from curate.commands.ingest.read_texts import ReadTexts
 from curate.core import records, synthetic
@@ -38,6 +37,7 @@ from curate.tables.readers.items import (
     wanted,
 )
 from curate.tables.readers.markup import is_html, strip
+from curate.tables.readers.passages import passages
 from curate.tables.readers.settings import Sources, sources, spoken
 from curate.tables.readers.text_rows import FIX
 

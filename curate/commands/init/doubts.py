@@ -86,12 +86,14 @@ def _need_two_kinds(user_data: DataSources) -> None:
     if not queries.guess or not corpus.guess or queries.rows != corpus.rows or queries.content != corpus.content:
         return
     request, given = user_data.request, [named(user_data.input, table).get("text") for table in _STANDS]
-    if all(given) or (user_data.sources.one_table and len(queries.guess.seen) > 1):
+    several = user_data.sources.one_table and len(pairing.sentences(user_data.sources.tables["queries"][0])) > 1
+    if all(given) or several:
         return  # as the user said; or it is asked which columns are meant
+    columns = [word for table in _STANDS for word in ("--column", f"{table}.text={chosen(user_data, table)['text']}")]
     raise DataError(
-        f"{queries.place}: found queries that are the documents, text for text, expected two kinds of texts; name the "
-        f"columns: {request.command('--column', 'queries.text=NAME', '--column', 'corpus.text=NAME')}\n"
-        f"or another file: {request.command('--corpus', 'FILE')}"
+        f"{queries.place}: found queries that are the documents, text for text, expected two kinds of texts; give "
+        f"another file: {request.command('--corpus', 'FILE')}\n"
+        f"or, if texts are to be found by themselves, say so: {request.command(*columns)}"
     )
 
 
@@ -216,13 +218,15 @@ def _which_id(user_data: DataSources, look: TableLook, about: IdColumn) -> Doubt
 
 
 def _which_pair(user_data: DataSources) -> Doubt | None:
-    """Return a question if one column would be both queries and documents although the file has others."""
+    """Return a question if one column would be both queries and documents, or if several may be either."""
     columns = pairing.sentences(user_data.sources.tables["queries"][0]) if user_data.sources.one_table else {}
     if len(columns) < len(_STANDS) or any(user_data.tables[table].guess is None for table in _STANDS):
         return None
     given_columns = {table: named(user_data.input, table).get("text") for table in _STANDS}
-    text = chosen(user_data, "corpus")["text"]
-    if chosen(user_data, "queries")["text"] != text or all(given_columns.values()):
+    texts = {table: chosen(user_data, table)["text"] for table in _STANDS}
+    open_tables = [table for table in _STANDS if not given_columns[table] and table not in user_data.by_cells]
+    rivals = [_rivals(user_data, user_data.tables[table], chosen(user_data, table)) for table in open_tables]
+    if all(given_columns.values()) or (texts["queries"] != texts["corpus"] and not any(rivals)):
         return None
     length = {name: sum(map(len, column)) / len(column) for name, column in columns.items()}
     sides = sorted(permutations(columns, 2), key=lambda pair: length[pair[0]] - length[pair[1]])  # questions are short
@@ -264,6 +268,9 @@ def _rivals(user_data: DataSources, look: TableLook, columns_by_field: Mapping[s
     if look.guess is None or "text" in look.guess.usual or look.format == "tagged":
         return {}
     others = {column for field, column in columns_by_field.items() if field != "text"}
+    if user_data.sources.one_table:  # what is named like a text of the other table is no rival
+        other = next(table for table in _STANDS if table != look.table)
+        others |= {column for column in [chosen(user_data, other)["text"]] if _names_text(column, other)} - {text}
     columns = {
         name: texts
         for name, texts in pairing.text_columns(user_data.sources.tables[look.table][0]).items()

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, permutations
@@ -20,11 +20,12 @@ from curate.core.protocols import Progress, quiet
 from curate.system.resources import DEMOS
 from curate.tables.readers import TABLES, Row, Source, Table
 from curate.tables.readers.file import File
-from curate.tables.readers.folder import find, readable
+from curate.tables.readers.folder import find, readable, subsets
 from curate.tables.readers.guess import guess, has_known_name
 from curate.tables.readers.items import LINE, Item, item
 from curate.tables.readers.look import TableLook
 from curate.tables.readers.look import look as table_look
+from curate.tables.readers.passages import passages
 from curate.tables.readers.settings import LOOKED, Input, Sources, Spoken, language, sources
 
 _WORDS = {
@@ -63,9 +64,12 @@ def _missing_tables(folder: Path, absent: Sequence[Table], request: InitOptions)
     names = [path.name for path in files]
     listed = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "no file that can be read"
     remaining = request.with_options(source=None) if len(absent) > 1 else request
+    choices = [dict(zip(absent, chosen, strict=True)) for chosen in _assigned(files, absent)]
+    if len(absent) > 1 and (of_subsets := subsets(folder)):
+        choices = [{table: str(path) for table, path in paths.items()} for paths in of_subsets]
     commands = [
-        remaining.command(*(word for table, file in zip(absent, chosen, strict=True) for word in (f"--{table}", file)))
-        for chosen in _assigned(files, absent)
+        remaining.command(*(word for table, path in paths.items() for word in (f"--{table}", path)))
+        for paths in choices
     ]
     return (
         f"{folder}: found {listed}, expected {' and '.join(absent)} (such as {absent[0]}.jsonl, .csv or .xlsx, or a "
@@ -167,6 +171,14 @@ class DataSources:
         return self.sources.one_table and len(texts) == len(self.tables) == 2 and not graded
 
     @cached_property
+    def documents(self) -> int:
+        """Return the number of documents, or of passages where documents are cut."""
+        settings, corpus = self.input.passages, self.sources.tables["corpus"]
+        if settings is None:
+            return self.tables["corpus"].rows
+        return sum(len(passages(document, settings)) for document in _items(self, "corpus", rows(corpus)))
+
+    @cached_property
     def samples(self) -> SampleTexts:
         """Return the texts of the first rows as a judge reads them; DataError if a table lacks a column."""
         return SampleTexts([*_first_texts(self, "queries")], [*_first_texts(self, "corpus")])
@@ -212,8 +224,11 @@ def _text_columns(config: Config, located: Sources) -> tuple[Mapping[Table, str]
     if not located.one_table:
         return {}, {}
     given_columns = {table: column for table in TABLES if (column := named(config, table).get("text"))}
-    cells = pairing.by_cells(pairing.sentences(located.tables["queries"][0]))
-    return (cells, cells) if cells and {**cells, **given_columns} == cells else ({}, given_columns)
+    source = located.tables["queries"][0]
+    cells = pairing.by_cells(pairing.sentences(source))
+    if cells and {**cells, **given_columns} == cells:
+        return cells, cells
+    return {}, given_columns or pairing.by_names([*pairing.text_columns(source)])
 
 
 def _setting_commands(error: UserError, request: InitOptions) -> list[str]:
@@ -253,16 +268,23 @@ def chosen(user_data: DataSources, table: Table) -> dict[str, str]:
     """Return field -> column; DataError, with a command that names a column, if a field has none."""
     look = user_data.tables[table]
     if look.guess is None:
-        field = "doc_id" if table == "qrels" else "text"
-        remedy = user_data.request.command("--column", f"{table}.{field}=NAME")
-        raise DataError(f"{look.trouble}\nor say here which column it is: {remedy}")
+        field = look.lacking or ("doc_id" if table == "qrels" else "text")
+        texts = list(pairing.text_columns(user_data.sources.tables[table][0])) if field == "text" else look.columns
+        candidates = [name for name in texts if name not in named(user_data.input, table).values()][:_LISTED]
+        remedies = [user_data.request.command("--column", f"{table}.{field}={name}") for name in candidates or ["NAME"]]
+        raise DataError("\nor say here which column it is: ".join([look.trouble, *remedies]))
     return {**look.guess.usual, **look.guess.columns}
 
 
-def _first_texts(user_data: DataSources, table: Table) -> Iterator[str]:
+def _items(user_data: DataSources, table: Table, table_rows: Iterable[Row]) -> Iterator[Item]:
     by_field = {**chosen(user_data, table), "id": LINE}  # whatever its id is
     columns = {field_name: (column,) for field_name, column in by_field.items()}
-    for row in islice(rows(user_data.sources.tables[table]), LOOKED):
-        read = item(row, columns)
-        if isinstance(read, Item) and not read.empty():
-            yield records.shown(read.title, read.text)
+    parsed = (item(row, columns) for row in table_rows)
+    return (text for text in parsed if isinstance(text, Item) and not text.empty())
+
+
+def _first_texts(user_data: DataSources, table: Table) -> Iterator[str]:
+    settings = user_data.input.passages if table == "corpus" else None
+    for text in _items(user_data, table, islice(rows(user_data.sources.tables[table]), LOOKED)):
+        for part, _, _ in [(text, 0, 0)] if settings is None else passages(text, settings):
+            yield records.shown(part.title, part.text)

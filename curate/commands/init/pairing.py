@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from curate.tables.readers import Source, Table
 from curate.tables.readers.guess import first_columns
 from curate.tables.readers.items import plain
-from curate.tables.readers.roles import plain_name
+from curate.tables.readers.markup import is_html, strip
+from curate.tables.readers.roles import names_question, plain_name, roles
+from curate.tables.readers.unwrapping import is_objects
 
 _ASKING, _TELLING = 0.5, 0.2
 """Minimum share of questions in a column of questions; maximum share in a column of answers."""
@@ -23,19 +25,31 @@ _ASKS = re.compile(
 
 def text_columns(source: Source) -> dict[str, list[str]]:
     """Return column -> non-empty texts of the first rows, for columns that contain only strings."""
-    columns, _ = first_columns(source)
+    return _texts_of(first_columns(source)[0])
+
+
+def _texts_of(columns: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
     all_text = {name: values for name, values in columns.items() if all(isinstance(v, str | None) for v in values)}
-    texts = {name: [str(cell) for cell in values if cell and str(cell).strip()] for name, values in all_text.items()}
+    texts = {
+        name: [_plain(str(cell)) for cell in values if cell and str(cell).strip()] for name, values in all_text.items()
+    }
     return {name: values for name, values in texts.items() if values}
+
+
+def _plain(text: str) -> str:
+    return strip(text) if is_html(text) else text
 
 
 def sentences(source: Source) -> dict[str, list[str]]:
     """Return column -> texts, for text columns with mostly distinct values that are not ids."""
+    return _sentences_of(text_columns(source))
 
+
+def _sentences_of(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
     def fits(texts: Sequence[str]) -> bool:
         return 2 * len(set(texts)) > len(texts) and not all(plain(text) and len(text.split()) == 1 for text in texts)
 
-    return {name: texts for name, texts in text_columns(source).items() if fits(texts)}
+    return {name: texts for name, texts in columns.items() if fits(texts)}
 
 
 def by_cells(columns: Mapping[str, Sequence[str]]) -> dict[Table, str]:
@@ -53,14 +67,24 @@ def by_cells(columns: Mapping[str, Sequence[str]]) -> dict[Table, str]:
     return {"queries": questions[0], "corpus": answers[0]} if len(questions) == len(answers) == 1 else {}
 
 
+def by_names(columns: Sequence[str]) -> dict[Table, str]:
+    """Return the columns of questions and answers by names that only queries and only documents have; {} without both.
+
+    In a table of both, `text` beside `query` is the document's.
+    """
+    question = names_question(columns)
+    answer = roles("corpus").first([name for name in columns if name != question], "text")
+    return {"queries": question, "corpus": answer} if question and answer else {}
+
+
 def _asks(text: str) -> bool:
     return bool(_MARK.search(text) or (not _ENDED.search(text) and _ASKS.search(text.strip())))
 
 
 def chat(source: Source) -> "SpeakerColumns | None":
     """Return the columns of a chat; None unless one column names who speaks and another what is said."""
-    rows, count = first_columns(source)
-    texts = sentences(source)
+    rows, count = _utterances(source)
+    texts = _sentences_of(_texts_of(rows))
     if not texts:
         return None
     text = max(texts, key=lambda name: sum(map(len, texts[name])) / len(texts[name]))
@@ -82,6 +106,17 @@ def chat(source: Source) -> "SpeakerColumns | None":
     ]
     columns = SpeakerColumns(speaker, text, asking[speaker], sessions[0] if sessions else None)
     return columns if columns.asker or plain_name(speaker.rsplit(".", 1)[-1]) in _SPEAKERS else None
+
+
+def _utterances(source: Source) -> tuple[dict[str, list[object]], int]:
+    """Return column -> values in the first utterances, and their number; a row may hold a list of them."""
+    columns, count = first_columns(source)
+    for name, values in columns.items():
+        if len(values) == count and all(map(is_objects, values)):
+            turns = [turn for value in values if isinstance(value, list) for turn in value]
+            keys = dict.fromkeys(key for turn in turns for key in turn)
+            return {f"{name}.{key}": [turn[key] for turn in turns if key in turn] for key in keys}, len(turns)
+    return columns, count
 
 
 _SPEAKERS = frozenset(

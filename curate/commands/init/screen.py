@@ -94,7 +94,8 @@ def _reason(user_data: DataSources, look: TableLook, field: str, column: str) ->
         return {"id": "named like an id", "title": "named like a title", "text": "named like the text"}.get(
             field, "named so"
         )
-    return "short, and different in every row" if field == "id" else "the longest texts"
+    by_values = {"id": "short, and different in every row", "score": "the only column of grades"}
+    return by_values.get(field, "the longest texts")
 
 
 def _language(user_data: DataSources, language: str) -> str:
@@ -161,14 +162,15 @@ def _judges(draft: PipelineDraft) -> Iterator[str]:
 
 
 def _pool(user_data: DataSources, draft: PipelineDraft) -> str:
-    documents = user_data.tables["corpus"].rows
+    documents = user_data.documents
     size = min(draft.pool.size, documents)
     paper = (
         ""
         if draft.pool.size >= min(500, documents)
         else "; the paper took 500: --set pool.depth=500 --set pool.size=500"
     )
-    return f"{size:,} of {documents:,} documents per query, by {', '.join(draft.pool.retrievers)}{paper}"
+    texts = "passages" if user_data.input.passages else "documents"
+    return f"{size:,} of {documents:,} {texts} per query, by {', '.join(draft.pool.retrievers)}{paper}"
 
 
 def _price(draft: PipelineDraft) -> Iterator[str]:

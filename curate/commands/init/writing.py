@@ -135,9 +135,8 @@ def draft(user_data: DataSources) -> PipelineDraft:
     models = [*map(str, given_models)] if isinstance(given_models, list) else [judge.name for judge in proposed]
     text = _text(user_data, models)
     pipeline = Pipeline.check(parse_yaml(text), "init")
-    queries, documents = (
-        user_data.tables[table].rows - user_data.tables[table].empty for table in ("queries", "corpus")
-    )
+    queries = user_data.tables["queries"].rows - user_data.tables["queries"].empty
+    documents = user_data.documents - (0 if user_data.input.passages else user_data.tables["corpus"].empty)
     section = pipeline.sections["ingest"]
     assert isinstance(section, IngestConfig)
     sample = min(section.sample or queries, queries)
@@ -169,7 +168,7 @@ def _text(user_data: DataSources, models: Sequence[str]) -> str:
 
 
 def _template_values(user_data: DataSources, models: Sequence[str], queries: int) -> dict[str, object]:
-    request, documents = user_data.request, user_data.tables["corpus"].rows
+    request, documents = user_data.request, user_data.documents
     return {
         "path": quoted(str(request.path)),
         "name": request.benchmark_name,

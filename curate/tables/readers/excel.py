@@ -70,6 +70,8 @@ class Worksheet:
     """Option or setting that names the sheet, for error messages."""
     usual: Sequence[str] = ()
     """Sheet names, in lower case, of which one decides if several sheets have data."""
+    fits: Callable[[Sequence[str]], bool] = lambda _: False
+    """Whether a row names columns of the table; else the only sheet with such a row among its first is taken."""
     header: bool = True
     bounds: Bounds = BOUNDS
 
@@ -108,6 +110,7 @@ class Worksheet:
         names = [str(page.title) for page in book.values.worksheets if page.sheet_state == "visible"]
         full = [name for name in names if any(True for _ in sheet_rows(book, name))]
         usual = [name for name in full if name.strip().casefold() in self.usual]
+        usual = usual or self._fitting(book, full)
         if len(full) > 1 and len(usual) != 1:
             raise ConfigError(
                 f"{self.path}: found data in the sheets {', '.join(full)}, expected to be told which; name one with "
@@ -117,6 +120,17 @@ class Worksheet:
         if not full:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")
         return usual[0] if len(full) > 1 else full[0]
+
+    def fitting(self) -> str | None:
+        """Return the only visible sheet that `fits`; None without one, and if there are several."""
+        with opened(self.path, str(self.path), self.bounds) as book:
+            names = [str(page.title) for page in book.values.worksheets if page.sheet_state == "visible"]
+            fitting = self._fitting(book, names)
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _fitting(self, book: OpenWorkbook, names: Sequence[str]) -> list[str]:
+        first = {name: [*islice(sheet_rows(book, name), LOOKED)] for name in names}
+        return [name for name, rows in first.items() if rows and self.fits(rows[_header(rows)].cells)]
 
     def rows(self) -> Iterator[Row | Problem]:
         """Yield each non-blank row below the header with its number in the sheet.

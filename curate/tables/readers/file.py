@@ -1,8 +1,9 @@
 """A file as a source of rows: JSON, CSV, TSV, Excel, Parquet, Arrow, TREC qrels, or plain text (a text per line)."""
 
-from collections.abc import Collection, Iterable, Iterator
+import codecs
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,7 @@ from curate.tables.readers.encoding import BOUNDS, Bounds, Encoding, TextFile, d
 from curate.tables.readers.excel import Worksheet
 from curate.tables.readers.items import NAMES, integer_form, reached
 from curate.tables.readers.parquet import Columnar
+from curate.tables.readers.roles import names_table
 from curate.tables.readers.text_rows import FIX, Dialect, each
 
 MARKS = "sources.parquet"
@@ -95,9 +97,12 @@ _SAVED = {".xls": ".xlsx", ".xlsm": ".xlsx", ".ods": ".xlsx", ".xz": ".gz", ".zi
 
 
 def format_of(path: Path) -> Format:
-    """Return the format of a file by its extension, ignoring that of a compression; ConfigError if it is unknown."""
+    """Return the format of a file by its extension, ignoring that of a compression, else by its content.
+
+    ConfigError if neither tells it.
+    """
     ending, packing = packed.ending(path)
-    format_ = ENDINGS.get(ending)
+    format_ = ENDINGS.get(ending) or (_by_content(path) if path.is_file() and ending not in _SAVED else None)
     if format_ is None or (packing and format_ in BINARY):
         save_as = f"save it as {_SAVED[ending]}, or " if ending in _SAVED else ""
         raise ConfigError(
@@ -106,6 +111,27 @@ def format_of(path: Path) -> Format:
             "name the format with ingest.queries.format, ingest.corpus.format or ingest.qrels.format"
         )
     return format_
+
+
+_MAGIC: Mapping[bytes, Format] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+
+
+def _by_content(path: Path) -> Format | None:
+    """Return the format of a file without a known extension; None for prose, and for bytes that are no text."""
+    with packed.opened(path) as stream:
+        head = stream.read(1 << 12)
+    if format_ := next((format_ for magic, format_ in _MAGIC.items() if head.startswith(magic)), None):
+        return format_
+    if b"\0" in head and not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return None
+    text = TextFile(path, detect(path, None))
+    first = next((line.text.strip() for line in text.lines() if line.text and line.text.strip()), "")
+    if first.startswith("<"):
+        return "tagged" if tagged.block(text) else None
+    rows = list(islice(text_rows.jsonl(text), _BLANK))
+    if rows and all(isinstance(row, Row) for row in rows):
+        return "jsonl"
+    return "csv" if text_rows.is_regular(text) else None
 
 
 @dataclass(frozen=True)
@@ -181,15 +207,16 @@ class File:
         """Return delimiter, quoting and header of a CSV or TSV file."""
         usual = _DELIMITERS[self.format]
         sign = self.delimiter or delimiter.find(self.text, usual, header=self.has_header)
-        return Dialect(sign, self.format == "csv" or sign != usual, self.has_header)
+        quoted = self.format == "csv" or sign != usual or text_rows.has_quoted_breaks(self.text, sign)
+        return Dialect(sign, quoted, self.has_header)
 
     @cached_property
     def workbook(self) -> Worksheet:
         """Return the sheet of an Excel file."""
-        option = f"ingest.{self.table}.sheet" if self.table else "--set sheet=NAME"
-        return Worksheet(
-            self.path, self.sheet, option, (self.table,) if self.table else (), self.has_header, self.bounds
-        )
+        if self.table is None:
+            return Worksheet(self.path, self.sheet, "--set sheet=NAME", (), header=self.has_header, bounds=self.bounds)
+        fits, option = partial(names_table, table=self.table), f"ingest.{self.table}.sheet"
+        return Worksheet(self.path, self.sheet, option, (self.table,), fits, self.has_header, self.bounds)
 
     @property
     def _columnar(self) -> Columnar | None:

@@ -266,9 +266,40 @@ class Parts:
 
 
 def find(folder: Path, split: str | None) -> Parts:
-    """Return the files of a folder by table; the split defaults to `test`, else to the only one."""
-    configs = readme_configs(folder / "README.md")
+    """Return the files of a folder by table; the split defaults to `test`, else to the only one.
+
+    A folder that holds one folder alone, as of an unpacked archive, stands for that one.
+    """
+    entries = [path for path in folder.iterdir() if not path.name.startswith((".", "__"))]
+    if len(entries) == 1 and entries[0].is_dir() and not any(_is_table(entries[0].name, table) for table in _names()):
+        return find(entries[0], split)
+    configs = _only_subset(readme_configs(folder / "README.md"))
     return Parts(*files_of_readme(folder, configs, split)) if configs else _parts_by_name(folder, split)
+
+
+def _only_subset(configs: Configs) -> Configs:
+    """Return the configurations of MTEB's newer layout, such as `zh-queries`, without the subset if there is one."""
+    prefixes = subset_prefixes(configs)
+    if "queries" in configs or len(prefixes) != 1:
+        return configs
+    return {name.removeprefix(f"{prefixes[0]}-"): splits for name, splits in configs.items()}
+
+
+def subset_prefixes(names: Iterable[str]) -> list[str]:
+    """Return the subsets, such as `zh`, of which there are both `zh-queries` and `zh-corpus`."""
+    known = set(names)
+    prefixes = [name.removesuffix("-queries") for name in known if name.endswith("-queries")]
+    return [prefix for prefix in prefixes if f"{prefix}-corpus" in known]
+
+
+def subsets(folder: Path) -> list[dict[Table, Path]]:
+    """Return table -> folder of each subset of MTEB's newer layout, such as `zh-queries` and `zh-corpus`."""
+    folders = {path.name: path for path in _sorted(folder) if path.is_dir()}
+    tables: tuple[Table, ...] = ("queries", "corpus", "qrels")
+    return [
+        {table: folders[f"{prefix}-{table}"] for table in tables if f"{prefix}-{table}" in folders}
+        for prefix in sorted(subset_prefixes(folders))
+    ]
 
 
 def readable(folder: Path) -> list[Path]:
@@ -341,7 +372,12 @@ def _file(folder: Path, table: Table) -> list[Path]:
 
 def _folder(folder: Path, table: Table) -> Path | None:
     folders = {path.name.lower(): path for path in _sorted(folder) if path.is_dir()}
-    return next((folders[name] for name in _names()[table] if name in folders), None)
+    alone = next(iter(subsets(folder)), {}) if len(subsets(folder)) == 1 else {}
+    return next((folders[name] for name in _names()[table] if name in folders), alone.get(table))
+
+
+def _is_table(name: str, table: Table) -> bool:
+    return name.lower() in _names()[table]
 
 
 def _sorted(folder: Path) -> Iterable[Path]:

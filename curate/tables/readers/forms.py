@@ -7,14 +7,13 @@ decide, they are those of `columns.yaml`.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from itertools import islice, repeat
 from typing import Any
 
 from curate.tables.readers import Problem, Row, Table
 from curate.tables.readers.items import reached
-from curate.tables.readers.roles import plain_name, roles
+from curate.tables.readers.roles import names_question, roles
 from curate.tables.readers.unwrapping import is_objects
 
 Rows = Iterable[Row | Problem]
@@ -70,16 +69,26 @@ _CHOSEN = ("is_selected", "is_relevant", "isrelevant", "selected", "relevance", 
 
 
 def _text_of(record: Record, table: Table) -> str:
-    """Return the text of a query or document in a record, by its usual names; empty if it has none."""
-    texts = {name: content for name, content in record.items() if isinstance(content, str) and content.strip()}
+    """Return the text of a query or document in a record, by its usual names; empty if it has none.
+
+    A list of texts, such as `paragraphs`, is one text of as many lines.
+    """
+    texts = {name: text for name, content in record.items() if (text := _lines(content)).strip()}
     name = roles(table).first(texts, "text")
     return texts[name] if name else ""
 
 
+def _lines(content: object) -> str:
+    if isinstance(content, list) and content and all(isinstance(line, str) for line in content):
+        return "\n".join(content)
+    return content if isinstance(content, str) else ""
+
+
 def _id_of(record: Record, table: Table, text: str) -> str:
+    """Return the id in a record, else one made of its text; an address is none, for a page has several passages."""
     ids = {name: content for name, content in record.items() if isinstance(content, str | int) and str(content)}
-    name = roles(table).first(ids, "id")
-    return str(ids[name]) if name else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    name = roles(table).first([name for name in ids if "://" not in str(ids[name])], "id")
+    return str(ids[name]) if name else _hashed(text)
 
 
 def _lists(record: Record) -> dict[str, list[Record]]:
@@ -135,9 +144,7 @@ def _nodes(record: Record, line: int, title: str = "", above: _Document | None =
 
 def _question(record: Record) -> str:
     """Return the text under a name that only queries have; empty without one."""
-    names = [name for name in record if isinstance(record[name], str) and record[name].strip()]
-    own = [name for name in names if plain_name(name) not in _document_names()]
-    name = roles("queries").first(own, "text")
+    name = names_question(name for name in record if isinstance(record[name], str) and record[name].strip())
     return str(record[name]) if name else ""
 
 
@@ -147,11 +154,6 @@ def _asked_about(lists: Mapping[str, Sequence[Record]]) -> bool:
         for entries in lists.values()
         for entry in islice(entries, LOOKED)
     )
-
-
-@cache
-def _document_names() -> frozenset[str]:
-    return frozenset({*roles("corpus").names["text"], *roles("corpus").names["title"]})
 
 
 def _query(
@@ -181,7 +183,7 @@ def _score(name: str, entry: Record) -> int:
 
 
 def _nested(records_of: Callable[[_Query | _Document], Iterable[Record]]) -> Callable[[Rows], Iterator[Row | Problem]]:
-    """Return a function that makes rows of the queries and documents in each record; of equal ids the first counts."""
+    """Return a function that makes rows of the queries and documents in each record; equal rows are one."""
 
     def read(rows: Rows) -> Iterator[Row | Problem]:
         seen: set[object] = set()
@@ -190,7 +192,8 @@ def _nested(records_of: Callable[[_Query | _Document], Iterable[Record]]) -> Cal
                 yield row
                 continue
             for record in (record for node in _nodes(row.values, row.line) for record in records_of(node)):
-                key = record.get("_id") or (record["query-id"], record["corpus-id"])
+                # another text under the same id is a fault, which `ingest` names; another title is none
+                key = tuple(cell for name, cell in record.items() if name != "title")
                 if key not in seen:
                     seen.add(key)
                     yield Row(row.line, record, row.at)
@@ -232,6 +235,8 @@ def _answers(record: Record) -> dict[str, dict[str, str]]:
         for number, entry in enumerate(entries, start=1):
             if entry.get("was_cancelled") or entry.get("status") in _UNFINISHED:
                 continue
+            if not entry.keys() & {"result", "values", *_PEOPLE}:
+                continue  # a note on the text, not what a person answered
             for name, content in _by_question(entry, question):
                 if answer := answer_of(content):
                     by_person.setdefault(_person(entry) or str(number), {}).setdefault(name, answer)
@@ -355,7 +360,7 @@ def scores_of(choices: set[str]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Chat:
-    """Columns of a chat, and who asks in it."""
+    """Columns of a chat, and who asks in it; `messages.role` and `messages.content` if a row is a conversation."""
 
     speaker: str
     text: str
@@ -366,7 +371,7 @@ class Chat:
         """Return the form of such a file."""
         return RecordForm(
             "chat",
-            "an utterance",
+            "an utterance; what is said before the first question of a conversation is left out",
             {
                 "queries": lambda rows: self._texts(rows, asked=True),
                 "corpus": lambda rows: self._texts(rows, asked=False),
@@ -382,21 +387,39 @@ class Chat:
             if isinstance(row, Problem):
                 yield row
                 continue
-            session = str(reached(row.values, self.session)[0]) if self.session else ""
-            speaker, text = (str((reached(row.values, name) or ("",))[0] or "") for name in (self.speaker, self.text))
-            asks, exchange = speaker in self.asks, opened.get(session)
-            if exchange is None or (asks and exchange.answered):
-                if exchange is not None:
-                    yield exchange
-                numbers[session] = numbers.get(session, 0) + 1
-                exchange = opened[session] = _Exchange(f"{session or 'chat'}-{numbers[session]}", row)
-            (exchange.asked if asks else exchange.answered).append(text)
+            nested = self._nested(row)
+            session = str(reached(row.values, self.session)[0]) if self.session else str(row.line) if nested else ""
+            for speaker, text in nested or [self._utterance(row.values)]:
+                asks, exchange = speaker in self.asks, opened.get(session)
+                if exchange is None or (asks and exchange.answered):
+                    if exchange is not None:
+                        yield exchange
+                    numbers[session] = numbers.get(session, 0) + 1
+                    exchange = opened[session] = _Exchange(f"{session or 'chat'}-{numbers[session]}", row)
+                (exchange.asked if asks else exchange.answered).append(text)
+            if nested and not self.session:
+                yield opened.pop(session)
         yield from opened.values()
+
+    def _nested(self, row: Row) -> list[tuple[str, str]]:
+        """Return (speaker, text) of a conversation that is a list of objects in a row; empty for a single utterance."""
+        (name, _, speaker), (_, _, text) = self.speaker.rpartition("."), self.text.rpartition(".")
+        [turns] = reached(row.values, name) or (None,)
+        if not isinstance(turns, list) or not is_objects(turns):
+            return []
+        return [self._utterance(turn, speaker, text) for turn in turns]
+
+    def _utterance(self, values: Record, speaker: str = "", text: str = "") -> tuple[str, str]:
+        cells = (reached(values, name) or ("",) for name in (speaker or self.speaker, text or self.text))
+        said_by, words = (str(cell or "") for cell, *_ in cells)
+        return said_by, words
 
     def _texts(self, rows: Rows, *, asked: bool) -> Iterator[Row | Problem]:
         for exchange in self._exchanges(rows):
             if isinstance(exchange, Problem):
                 yield exchange
+            elif not exchange.asked:
+                continue  # a greeting, or an instruction to a model
             elif texts := exchange.asked if asked else exchange.answered:
                 yield Row(exchange.row.line, {"_id": exchange.name, "text": "\n".join(texts)}, exchange.row.at)
 
@@ -468,7 +491,8 @@ def recognised(rows: Rows, table: Table | None, *, both: bool) -> RecordForm | N
 
 def _states_pairs(record: Record, *, both: bool) -> bool:
     """Return whether a record holds a query in documents or documents in a query, and no question with its answer."""
-    if _question(record) and _text_of(record, "corpus"):
+    texts = {name: content for name, content in record.items() if isinstance(content, str)}
+    if _question(record) and _text_of(texts, "corpus"):
         return False
     if not both and not _question(record) and not _asked_about(_lists(record)):
         return False

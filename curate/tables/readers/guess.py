@@ -10,6 +10,7 @@ from curate.tables.readers.file import File
 from curate.tables.readers.items import LINE, NAMES, OPTIONAL, as_id, plain
 from curate.tables.readers.roles import plain_name, roles
 from curate.tables.readers.tagged import ASKED
+from curate.tables.readers.text_rows import numbered
 
 # Guess from a file's first rows which columns hold ids, titles and texts; a person checks it in the pipeline file.
 
@@ -17,10 +18,20 @@ LOOKED = 200
 """Maximum number of first rows that are read."""
 ORDER = ("id", "query_id", "doc_id", "score", "title", "text")
 """Order in which fields choose their column."""
+_ORDERS = {3: ("query_id", "doc_id", "score"), 4: ("query_id", "iteration", "doc_id", "score")}
+"""Number of columns of qrels without a header -> their order in BEIR and in TREC."""
 TABULAR = frozenset({"csv", "tsv", "xlsx"})
 """Formats whose first row names the columns."""
 SHORT = 20
 """Maximum length of a column name in messages: a longer one may be a text, if the file has no header."""
+
+
+class NoColumnError(DataError):
+    """No column looks like a required field."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,9 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
     if table == "queries" and isinstance(source, File) and source.kind == "tagged":
         asked = next((name for name in ASKED if name in columns), None)
         chosen = ({"text": asked} if asked else {}) | chosen
+    if table == "qrels" and [*columns] == numbered(len(columns)) and len(columns) in _ORDERS:  # without a header
+        chosen = dict(zip(_ORDERS[len(columns)], columns, strict=True)) | chosen
+        chosen.pop("iteration", None)
     _check_named(source, table, list(columns), chosen)
     for find in (_column_by_name, _column_by_values):  # by name first, else a short text may be taken for an id
         for role in sorted(set(NAMES[table]) - set(chosen), key=ORDER.index):
@@ -154,9 +168,10 @@ def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapp
     absent = [field for field in NAMES[table] if field not in {*chosen, *OPTIONAL}]
     if absent:
         hint = f"; what is between columns can be said with ingest.{table}.delimiter" if len(columns) == 1 else ""
-        raise DataError(
+        raise NoColumnError(
             f"{source.place}: found the columns {names}, none of which looks like the {absent[0]} of {table}; "
-            f"name the one that holds it {absent[0]!r}, or add one{hint}"
+            f"name the one that holds it {absent[0]!r}, or add one{hint}",
+            absent[0],
         )
     if isinstance(source, File) and source.format in TABULAR and any(map(str.isdigit, chosen.values())):
         raise DataError(
@@ -170,6 +185,8 @@ def _column_by_name(field: str, table: Table, columns: Mapping[str, Sequence[obj
 
     If no complete name fits, the last part of a dotted name is compared.
     """
+    if field == "text":  # a list, such as `answers`, is no text
+        columns = {name: values for name, values in columns.items() if not all(isinstance(v, list) for v in values)}
     exact = next((name for name in NAMES[table][field] if name in columns), None)
     spelt = {plain_name(name.rsplit(".", 1)[-1]): name for name in sorted(columns, key=lambda name: -name.count("."))}
     undotted = {plain_name(name): name for name in reversed(list(columns)) if "." not in name}
@@ -178,7 +195,13 @@ def _column_by_name(field: str, table: Table, columns: Mapping[str, Sequence[obj
 
 
 def _column_by_values(field: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:
-    """Return the column whose values fit a field: ids are short, distinct and ASCII; the text is the longest column."""
+    """Return the column whose values fit a field.
+
+    Ids are short, distinct and ASCII; the text is the longest column; scores are the only column of few small numbers.
+    """
+    if field == "score":
+        grades = [name for name, values in columns.items() if _grades(values)]
+        return grades[0] if len(grades) == 1 else None
     if field == "id":
         return next((name for name, values in columns.items() if _ids(values, rows)), None)
     if field == "text":
@@ -191,6 +214,12 @@ def _ids(values: Sequence[object], rows: int) -> bool:
     names = [name for name in map(as_id, values) if name]
     fit = all(plain(name) and not any(map(str.isspace, name)) for name in names)
     return len(names) == rows == len(set(names)) and fit
+
+
+def _grades(values: Sequence[object]) -> bool:
+    """Return whether values are whole numbers from 0 to 10 and not all 0, such as an iteration of TREC."""
+    numbers = {as_id(value) for value in values}
+    return numbers <= set(map(str, range(11))) and bool(numbers - {"0"})
 
 
 def _length(values: Sequence[object]) -> float:

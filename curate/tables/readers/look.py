@@ -10,7 +10,7 @@ from curate.core.protocols import Progress, quiet
 from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers import encoding as packed
 from curate.tables.readers.file import BINARY, File
-from curate.tables.readers.guess import SHORT, TABULAR, Guess, first_columns, guess, has_known_name
+from curate.tables.readers.guess import SHORT, TABULAR, Guess, NoColumnError, first_columns, guess, has_known_name
 from curate.tables.readers.items import LINE, Item, Names, as_id, item, pair, reached, shown, wanted
 from curate.tables.readers.markup import is_html
 
@@ -56,6 +56,8 @@ class TableLook:
     guess: Guess | None
     trouble: str
     """Error message of a failed column detection; empty if there is a guess."""
+    lacking: str
+    """Field for which no column was found; empty if there is a guess, or another error."""
     id: IdColumn | None
     """Id column; None if no column looks like one."""
     rows: int
@@ -91,7 +93,7 @@ def look(
     lacks a column in `named`.
     """
     first = sources[0]
-    guessed, trouble = _guessed(first, table, named, other)
+    guessed, trouble, lacking = _guessed(first, table, named, other)
     counts = _Counts(table, guessed)
     for source in sources:
         size = source.size()
@@ -108,6 +110,7 @@ def look(
         columns=columns,
         guess=guessed,
         trouble=trouble,
+        lacking=lacking,
         id=counts.id(named or {}),
         **counts.figures,
         problem=counts.problem,
@@ -116,11 +119,11 @@ def look(
 
 def _guessed(
     source: Source, table: Table, named: Mapping[str, str] | None, other_columns: Collection[str]
-) -> tuple[Guess | None, str]:
+) -> tuple[Guess | None, str, str]:
     try:
-        return guess(source, table, named, other_columns), ""
+        return guess(source, table, named, other_columns), "", ""
     except DataError as error:
-        return None, str(error)
+        return None, str(error), error.field if isinstance(error, NoColumnError) else ""
 
 
 def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any]:

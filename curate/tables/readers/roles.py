@@ -92,3 +92,18 @@ def roles(table: Table) -> Roles:
             for role in dict.fromkeys((*usual, *further))
         }
     )
+
+
+def names_question(columns: Iterable[str]) -> str | None:
+    """Return the column of texts whose name only queries have; None without one."""
+    of_documents = {*roles("corpus").names["text"], *roles("corpus").names["title"]}
+    return roles("queries").first([name for name in columns if plain_name(name) not in of_documents], "text")
+
+
+def names_table(columns: Sequence[str], table: Table) -> bool:
+    """Return whether columns are named as those of a table are: the ids of a pair, a question, or a document's text."""
+    if table == "queries":
+        return names_question(columns) is not None
+    if table == "qrels":
+        return all(roles(table).first(columns, role) for role in ("query_id", "doc_id"))
+    return roles(table).first([name for name in columns if name != names_question(columns)], "text") is not None

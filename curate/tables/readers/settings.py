@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from curate.core.config import Json, Section
 from curate.core.errors import ConfigError, DataError
@@ -149,6 +149,16 @@ class ChatColumns(Section):
     session: str | None = Field(default=None, description="column of the conversation")
 
 
+class PassageSettings(Section):
+    """Length of the passages that documents are cut into."""
+
+    tokens: int = Field(default=300, ge=20, description="most tokens of a passage, title apart (estimated)")
+    overlap: int = Field(
+        default=0, ge=0, description="tokens of whole sentences that a passage repeats of the one before"
+    )
+    title: bool = Field(default=True, description="whether every passage has the title of its document")
+
+
 class Input(Section):
     """Where queries, corpus and qrels come from."""
 
@@ -165,6 +175,12 @@ class Input(Section):
         exclude_if=lambda chat: chat is None,  # so that no ingest of before is out of date
         description="columns of a chat, if queries and documents are one",
     )
+    passages: PassageSettings | None = Field(
+        default=None,
+        exclude_if=lambda settings: settings is None,  # so that no ingest of before is out of date
+        description="cut documents into passages, whose ids are that of the document with #0, #1, ...; settings of "
+        "their length under `split` mean the same",
+    )
     split: str | None = Field(default=None, description="split of the qrels; without it `test`, or the only one")
     encoding: Literal["auto", "utf-8", "utf-16", "gb18030", "big5"] = "auto"
     bounds: BoundsSection = Field(default=BoundsSection(), exclude=True)  # they change no table
@@ -173,6 +189,14 @@ class Input(Section):
         exclude=True,
         description="`allow` goes on with a corpus alone, for which `curate queries` writes queries",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_of_texts(cls, settings: object) -> object:
+        """Move a mapping under `split`, which says how texts are cut and not which qrels are read, to `passages`."""
+        if not isinstance(settings, Mapping) or not isinstance(settings.get("split"), Mapping):
+            return settings
+        return {"passages": settings["split"]} | {name: value for name, value in settings.items() if name != "split"}
 
     def names(self, table: Table) -> Names:
         """Return field -> candidate column names: the configured one, else the default names."""
@@ -242,12 +266,18 @@ def _of_one_file(
 ) -> dict[Table, Sequence[Source]]:
     """Return the sources of a file that was given for queries and documents, and its qrels if it states some."""
     files = [source for table in ("queries", "corpus") for source in tables[table] if isinstance(source, File)]
+    if len(files) == 2 and files[0].path == files[1].path and files[0].kind == "xlsx" and not tables["qrels"]:
+        judged = replace(files[0], table="qrels", sheet=None)
+        sheet = judged.workbook.fitting()
+        return {"qrels": [judged]} if sheet and sheet not in {file.workbook.name for file in files} else {}
     if len(files) != 2 or len({(file.path.resolve(), file.sheet) for file in files}) > 1:
         return {}
     chat = None if columns is None else Chat(columns.speaker, columns.text, tuple(columns.asks), columns.session)
     queries, corpus = (replace(file, both=True, chat=chat) for file in files)
-    states_pairs = queries.form is not None and "qrels" in queries.form.tables and not tables["qrels"]
-    qrels: Sequence[Source] = [replace(queries, table="qrels")] if states_pairs else tables["qrels"]
+    qrels = tables["qrels"]
+    if queries.form is not None and "qrels" in queries.form.tables and not qrels:
+        stated = replace(queries, table="qrels")
+        qrels = [stated] if any(True for _ in stated.rows()) else []  # words of annotators may be no grades
     return {"queries": [queries], "corpus": [corpus], "qrels": qrels}
 
 

@@ -53,6 +53,24 @@ def find(file: TextFile, usual: str, *, header: bool) -> str:
     return max(scores, key=lambda sign: (*scores[sign], sign == usual), default=usual)
 
 
+def is_regular(file: TextFile) -> bool:
+    """Return whether a delimiter cuts all first rows, two at least, into equally many cells."""
+    sample = _sample(file)
+    scores = [score for sign in CANDIDATES if (score := _score(sample, sign, header=True))]
+    return len(sample) > 1 and any(share == 1 for share, _ in scores)
+
+
+def has_quoted_breaks(file: TextFile, sign: str) -> bool:
+    """Return whether the first lines are rows of equal width only if quotes enclose delimiters and line breaks."""
+    sample = _sample(file)
+    unquoted_widths = {line.count(sign) for line in sample if line.strip()}
+    if len(unquoted_widths) < 2:
+        return False
+    widths = [*_widths(sample, sign)]
+    complete = widths[:-1] if len(sample) == LOOKED else widths  # the sample may end within a cell
+    return len(complete) > 1 and widths[0] > 1 and len(set(complete)) == 1
+
+
 def _sample(file: TextFile) -> list[str]:
     """Return the first lines; a line that cannot be decoded is empty."""
     texts: list[str] = []

@@ -45,13 +45,16 @@ def _numbered(names: Sequence[str]) -> bool:
 
 
 def _wrapped(document: Record) -> list[Any] | None:
-    """Return the only list of objects among the values, or that of a wrapper in a wrapper; None if there is none."""
-    lists = [entry for entry in document.values() if is_objects(entry)]
-    texts = [entry for entry in document.values() if isinstance(entry, str) and len(entry.split()) > 3]
-    if len(lists) == 1 and not texts:
-        return list(lists[0])
-    inner = [entry for entry in document.values() if isinstance(entry, Mapping)]
-    return _wrapped(inner[0]) if not lists and len(inner) == 1 else None
+    """Return the only list of objects in a document, or in the objects in it; None unless there is exactly one.
+
+    A document with a text of its own beside the list is a record.
+    """
+    if any(isinstance(entry, str) and len(entry.split()) > 3 for entry in document.values()):
+        return None
+    lists = [list(entry) for entry in document.values() if is_objects(entry)]
+    inner = [_wrapped(entry) for entry in document.values() if isinstance(entry, Mapping)] if not lists else []
+    lists += [entries for entries in inner if entries is not None]
+    return lists[0] if len(lists) == 1 else None
 
 
 def is_objects(content: object) -> TypeGuard[list[Record]]:

@@ -188,6 +188,12 @@ def test_tsv_takes_quotes_as_they_are_unless_a_spreadsheet_wrote_them(tmp_path: 
     assert texts(path) == ['"a" and "b"', 'say "a"', '5" tall']
 
 
+def test_tsv_with_line_breaks_in_quotes_is_read_if_all_rows_fit(tmp_path: Path) -> None:
+    path = tmp_path / "q.tsv"
+    path.write_text('\ufeff_id\ttext\r\nd1\t"头痛\r\n""发烧"""\r\nd2\tb\r\n', encoding="utf-8", newline="")
+    assert texts(path) == ['头痛\r\n"发烧"', "b"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "found"),
     [
@@ -203,8 +209,11 @@ def test_tsv_takes_quotes_as_they_are_unless_a_spreadsheet_wrote_them(tmp_path: 
         ),
         (
             "q.tsv",
-            '_id\ttext\nd1\t"头痛\n发烧"\nd2\tb\n',
-            [(3, "found 1 cells and a quote left open", "the quotes of line 2 as spaces, or save the file as CSV")],
+            '_id\ttext\nd1\t"头痛\n发烧"\nd2\tb\nd3\n',
+            [
+                (3, "found 1 cells and a quote left open", "the quotes of line 2 as spaces, or save the file as CSV"),
+                (5, "found 1 cells, expected 2", "correct the line"),
+            ],
         ),
         (
             "q.csv",

@@ -5,9 +5,12 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.commands.ingest.passages import PassageSettings, extents_of, passages
+from curate.commands.ingest import Config
+from curate.core.config import check
 from curate.llm.cost import tokens
 from curate.tables.readers.items import Item
+from curate.tables.readers.passages import extents_of, passages
+from curate.tables.readers.settings import PassageSettings
 
 GUIDE = (
     "高血压防治指南\n\n一、概述\n"
@@ -54,3 +57,9 @@ def test_every_character_is_in_a_passage(text: str, most: int, overlap: int) -> 
     ends = [0, *(end for _, end in extents)]
     assert ends[-1] == len(text)
     assert all(start <= before < end for before, (start, end) in zip(ends, extents, strict=False))
+
+
+def test_settings_of_lengths_under_split_are_those_of_passages() -> None:
+    cut = check(Config, {"source": "data", "split": {"tokens": 100}}, "ingest")
+    assert (cut.split, cut.passages) == (None, PassageSettings(tokens=100))
+    assert check(Config, {"source": "data", "split": "dev"}, "ingest").split == "dev"

@@ -59,6 +59,20 @@ def test_questions_about_a_text_are_queries_and_an_impossible_one_has_no_pair(tm
     assert [row["query-id"] for row in rows["qrels"]] == ["1"]
 
 
+def test_a_list_of_paragraphs_is_one_text_and_an_address_is_no_id(tmp_path: Path) -> None:
+    passages = [{"is_selected": 1, "url": "https://x.example/1", "paragraphs": ["One.", "Two."]},
+                {"is_selected": 0, "url": "https://x.example/1", "paragraphs": ["Three."]}]  # fmt: skip
+    records = [{"question_id": 7, "question": "How many?", "documents": passages, "answers": ["1"]}]
+    documents = values(file(tmp_path, "d.jsonl", records, "corpus", both=True))
+    assert [row["text"] for row in documents] == ["One.\nTwo.", "Three."]
+    assert len({row["_id"] for row in documents}) == 2
+    assert [row["score"] for row in values(file(tmp_path, "d.jsonl", records, "qrels", both=True))] == [1, 0]
+
+
+def test_notes_on_a_text_are_no_answers_of_people() -> None:
+    assert answers({"annotations": [{"yes_no_answer": "NONE", "long_answer": {"start_token": 0}}]}) == {}
+
+
 def test_documents_with_lists_in_them_stay_documents(tmp_path: Path) -> None:
     article = {"_id": "d", "text": "Drink.", "sections": [{"heading": "h", "text": "water"}]}
     assert values(file(tmp_path, "c.jsonl", [article], "corpus")) == [article]
@@ -97,8 +111,21 @@ def test_what_is_asked_in_a_row_is_a_query_and_what_follows_its_answer(tmp_path:
         for table in ("queries", "corpus", "qrels")
     }
     assert [row["text"] for row in rows["queries"]] == ["头痛怎么办\n三天了", "要吃药吗"]
-    assert [row["text"] for row in rows["corpus"]] == ["您好", "多休息\n多喝水"]
+    assert [row["text"] for row in rows["corpus"]] == ["多休息\n多喝水"], "a greeting answers nothing"
     assert [(row["query-id"], row["corpus-id"]) for row in rows["qrels"]] == [("chat-2", "chat-2")]
+
+
+def test_a_record_may_hold_a_conversation(tmp_path: Path) -> None:
+    turns = [("system", "Be kind."), ("user", "How long?"), ("assistant", "A week."), ("user", "Why?")]
+    records = [{"messages": [{"role": role, "content": text} for role, text in turns]}] * 2
+    chat = Chat("messages.role", "messages.content", ("user",))
+    rows = {
+        table: values(file(tmp_path, "c.jsonl", records, table, both=True, chat=chat))
+        for table in ("queries", "corpus", "qrels")
+    }
+    assert [row["_id"] for row in rows["queries"]] == ["1-2", "1-3", "2-2", "2-3"]
+    assert [row["text"] for row in rows["corpus"]] == ["A week."] * 2
+    assert [row["query-id"] for row in rows["qrels"]] == ["1-2", "2-2"]
 
 
 @pytest.mark.parametrize(

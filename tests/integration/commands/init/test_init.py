@@ -223,6 +223,16 @@ def test_one_file_of_questions_and_answers_is_both(tmp_path: Path) -> None:
     assert [chosen(found, "queries")["text"], chosen(found, "corpus")["text"]] == ["question", "answer"]
 
 
+def test_queries_that_are_the_documents_are_refused_unless_that_is_meant(tmp_path: Path) -> None:
+    path = tmp_path / "texts.csv"
+    path.write_text("id,text\n1,头痛怎么办\n2,发烧怎么办\n", encoding="utf-8")
+    told = refused(path, path)
+    assert "found queries that are the documents, text for text" in told
+    assert told.endswith("--column queries.text=text --column corpus.text=text")
+    meant = ("--column", "queries.text=text", "--column", "corpus.text=text")
+    ran(tmp_path, "init", "--queries", path.name, "--corpus", path.name, *meant, "--name", "m")
+
+
 def test_a_row_that_stops_a_run_is_said_before(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": "1", "text": "a"}\n{"id": 2,\n')
@@ -232,7 +242,8 @@ def test_a_row_that_stops_a_run_is_said_before(tmp_path: Path) -> None:
     path.write_text('"a"\n')
     assert f"{path}:1: found text, expected one JSON object" in refused(path, path)
     (tmp_path / "c.jsonl").write_text('{"id": "1", "text": "a"}\n{"id": 2,\n')
-    said = ran(tmp_path, "init", "--queries", "c.jsonl", "--corpus", "c.jsonl", "--name", "m").stdout
+    (tmp_path / "d.jsonl").write_text('{"id": "1", "text": "b"}\n')
+    said = ran(tmp_path, "init", "--queries", "c.jsonl", "--corpus", "d.jsonl", "--name", "m").stdout
     assert (
         "1 rows of queries cannot be read, and `curate run` stops there:\n             c.jsonl:2: found a line" in said
     )

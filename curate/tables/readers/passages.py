@@ -5,11 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from pydantic import Field
-
-from curate.core.config import Section
 from curate.llm.cost import tokens
 from curate.tables.readers.items import Item
+from curate.tables.readers.settings import PassageSettings
 
 _SENTENCE = re.compile(r"[。！？；!?;…]+[\"'”’」』）)]*\s*|(?<=\S)\.[\"'”’)]*\s+|\n+\s*")
 """End of a sentence, with the white space behind it; a line break ends one, too."""
@@ -19,16 +17,6 @@ _HEADING = re.compile(r"#{1,6}\s|[\d一二三四五六七八九十百]+[.、．)
 """A line that heads what follows: with marks of a heading, a number, or short and without an end."""
 _FULL = 0.6
 """Share of a passage's tokens from which it ends at the next paragraph."""
-
-
-class PassageSettings(Section):
-    """Length of the passages that documents are cut into."""
-
-    tokens: int = Field(default=300, ge=20, description="most tokens of a passage, title apart (estimated)")
-    overlap: int = Field(
-        default=0, ge=0, description="tokens of whole sentences that a passage repeats of the one before"
-    )
-    title: bool = Field(default=True, description="whether every passage has the title of its document")
 
 
 @dataclass(frozen=True)
