@@ -67,7 +67,7 @@ class Worksheet:
     path: Path
     wanted: str | None
     option: str
-    """Option or setting that names the sheet, for error messages."""
+    """Option or setting that names the sheet, for error messages: `--set sheet=NAME` of a command, else of `ingest`."""
     usual: Sequence[str] = ()
     """Sheet names, in lower case, of which one decides if several sheets have data."""
     fits: Callable[[Sequence[str]], bool] = lambda _: False
@@ -116,6 +116,7 @@ class Worksheet:
                 f"{self.path}: found data in the sheets {', '.join(full)}, expected to be told which; name one with "
                 f"{self.option}",
                 choices=full,
+                options=[["--set", f"sheet={name}"] for name in full] if self.option.startswith("--set ") else (),
             )
         if not full:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")
