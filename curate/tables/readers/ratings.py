@@ -210,6 +210,8 @@ def _by_content(source: File, names: Sequence[str], columns: Mapping[str, tuple[
         return {}
     used = {name for of_role in columns.values() for name in of_role}
     rows = [cells for _, cells in islice(texts(source, {*names, *used}), LOOKED)]
+    if columns["item"] and len({tuple(cells[name] for name in columns["item"]) for cells in rows}) == len(rows):
+        return {}  # a row per item
     free = [
         name
         for name in names
