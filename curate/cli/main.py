@@ -58,9 +58,9 @@ def _next(error: BaseException) -> list[str]:
 
     Empty if nothing is to be chosen, or if the cost estimate has no price.
     """
-    from curate.core.errors import BudgetError, DataError
+    from curate.core.errors import BudgetError, UserError
 
-    options = error.options if isinstance(error, DataError) else ()
+    options = error.options if isinstance(error, UserError) else ()
     rows = error.planned if isinstance(error, BudgetError) else ()
     most = rows[-1].online if rows else None  # of several models the last row is what they come to
     if most is not None:

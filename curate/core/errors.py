@@ -29,23 +29,28 @@ class CurateError(Exception):
 
 
 class UserError(CurateError):
-    """The user's input is wrong, and the message says where and what to do."""
+    """The user's input is wrong, and the message says where and what to do.
+
+    `options` are the readings to choose from, if there are several: words to type behind the refused command.
+    """
+
+    def __init__(self, message: str, options: Sequence[Sequence[str]] = ()) -> None:
+        super().__init__(message)
+        self.options = options
 
 
 class ConfigError(UserError):
     """A pipeline file, an option or a name is wrong; `choices` are the valid values, if known."""
 
-    def __init__(self, message: str, choices: Sequence[str | list[str]] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, choices: Sequence[str | list[str]] = (), options: Sequence[Sequence[str]] = ()
+    ) -> None:
+        super().__init__(message, options)
         self.choices = choices
 
 
 class DataError(UserError):
-    """A data file has missing or wrong content; `options` are the readings to choose from, as words to type."""
-
-    def __init__(self, message: str, options: Sequence[Sequence[str]] = ()) -> None:
-        super().__init__(message)
-        self.options = options
+    """A data file has missing or wrong content."""
 
 
 class NotFound(UserError):

@@ -10,7 +10,7 @@ from curate.core.scale import folded
 from curate.review.forms import Form
 from curate.review.sheets.files import canonical, defused, difference, fold, like_value, plain, seen
 from curate.review.sheets.sheet import Sheet, SheetLine
-from curate.tables.readers.excel import UNSTORED
+from curate.tables.readers.excel import SAVE, UNSTORED
 
 _SHOWN = 24
 """Maximum characters of a cell quoted in a problem, since a longer one could be a text of the corpus."""
@@ -114,8 +114,8 @@ class _Checker:
         cells = line.cells
         if line.unstored:
             row_id = self.mine.get(fold(cells["row_id"]))
-            for column, problem in line.unstored.items():
-                self._problem(line, column, row_id, problem, f"its value; {UNSTORED}")
+            for column, cell in line.unstored.items():
+                self._problem(line, column, row_id, UNSTORED, f"its value in {cell}; {SAVE}")
             return
         if not any(canonical(cells.get(column, "")) for column in self.form.columns if column != "assessor"):
             return

@@ -27,7 +27,7 @@ class SheetLine:
     surplus: int = 0
     """Number of non-empty cells beyond the header; if there are any, other cells may be shifted."""
     unstored: Mapping[str, str] = field(default_factory=dict)
-    """Column of the form -> problem of a formula whose value is not in the file."""
+    """Column of the form -> address of a cell with a formula whose value is not in the file."""
 
 
 @dataclass(frozen=True)

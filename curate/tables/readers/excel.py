@@ -47,8 +47,8 @@ ERRORS = frozenset({"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"})
 """Error values of a spreadsheet; #N/A is not included, because people type it for a missing value."""
 LOOKED = 200
 """Number of first rows in which the header is looked for, or the number of columns without one."""
-UNSTORED = "open the file in a spreadsheet program and save it, or paste values over formulas"
-"""Remedy for a formula whose value is not in the file."""
+UNSTORED = "a formula without a stored value"
+SAVE = "open the file in a spreadsheet program and save it, or paste values over formulas"
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]+%?")
 
 
@@ -59,7 +59,7 @@ class SheetRow(NamedTuple):
     """Number of the row in the sheet, from 1."""
     cells: list[str]
     unstored: Mapping[int, str] = {}
-    """Index -> problem of a cell with a formula whose value is not stored."""
+    """Index -> address of a cell with a formula whose value is not in the file: `cell B7 of sheet 'Ratings'`."""
 
 
 class OpenWorkbook(NamedTuple):
@@ -79,7 +79,7 @@ class Worksheet:
     path: Path
     wanted: str | None
     option: str
-    """Option or setting that names the sheet, for error messages."""
+    """Option or setting that names the sheet, for error messages: `--set sheet=NAME` of a command, else of `ingest`."""
     usual: Sequence[str] = ()
     """Plain names of sheets, of which one decides if several sheets have data."""
     fits: Callable[[Sequence[str]], bool] = lambda _: False
@@ -111,8 +111,8 @@ class Worksheet:
             return name, numbered(max((len(row.cells) for row in first), default=0)), size, 0
         header = first[_header(first)]
         if header.unstored:
-            problem = next(iter(header.unstored.values()))
-            raise DataError(Problem(header.number, problem, "the name of a column", UNSTORED).sentence(str(self.path)))
+            expected = f"the name of a column in {next(iter(header.unstored.values()))}"
+            raise DataError(Problem(header.number, UNSTORED, expected, SAVE).sentence(str(self.path)))
         names = [cell.strip() or number for cell, number in zip(header.cells, numbered(len(header.cells)), strict=True)]
         return name, column_names(names, str(self.path), header.number), size, header.number
 
@@ -128,6 +128,7 @@ class Worksheet:
                 f"{self.path}: found data in the sheets {', '.join(full)}, expected to be told which; name one with "
                 f"{self.option}",
                 choices=_choices(book, full),
+                options=[["--set", f"sheet={name}"] for name in full] if self.option.startswith("--set ") else (),
             )
         if not full:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")
@@ -160,17 +161,20 @@ class Worksheet:
 def _header(rows: Sequence[SheetRow]) -> int:
     """Return the index of the row with the names of the columns: the first, or one below titles.
 
-    A title fills one cell and is no usual name of a column of texts. The names below it are the first row of two or
-    more distinct texts that is as wide as most rows that follow; without such a row the first counts.
+    A title fills one cell. The names below it are the first row of two or more distinct texts that is as wide as most
+    rows that follow; without such a row the first counts. So does one whose only cell is a usual name of a column,
+    unless that row has one too.
     """
-    filled = [*filter(None, map(str.strip, rows[0].cells))]
-    if len(filled) != 1 or any(plain_name(filled[0]) in roles(table).names["text"] for table in ("queries", "corpus")):
+    first = _filled(rows[0])
+    if len(first) != 1:
         return 0
+    usual = {name for table in (roles("queries"), roles("corpus")) for names in table.names.values() for name in names}
     for index, row in enumerate(rows[:-1]):
-        names = [name for name in map(str.strip, row.cells) if name]
+        names = _filled(row)
         width = Counter(len(below.cells) for below in rows[index + 1 :]).most_common(1)[0][0]
-        is_text = not any(map(_NUMBER.fullmatch, names))
-        if is_text and len(set(names)) == len(names) > max(width / 2, 1) and len(row.cells) >= width > 1:
+        are_names = len(set(names)) == len(names) > max(width / 2, 1) and not any(map(_NUMBER.fullmatch, names))
+        is_title = plain_name(first[0]) not in usual or not usual.isdisjoint(map(plain_name, names))
+        if are_names and is_title and len(row.cells) >= width > 1:
             return index
     return 0
 
@@ -186,6 +190,10 @@ def _choices(book: OpenWorkbook, names: Sequence[str]) -> list[str | list[str]]:
     return [*(tables or names), *together]
 
 
+def _filled(row: SheetRow) -> list[str]:
+    return [*filter(None, map(str.strip, row.cells))]
+
+
 def _sheet_of(name: str, names: Sequence[str], path: Path) -> str:
     """Return the sheet with this name, or the only one that differs in case alone; ConfigError if there is none."""
     alike = [candidate for candidate in names if candidate.casefold() == name.casefold()]
@@ -198,7 +206,7 @@ def _problem(row: SheetRow, names: Sequence[str]) -> Problem | None:
     """Return the problem of a row: a formula without a stored value, or an error value; None if the row is valid."""
     for index, name in enumerate(names):
         if index in row.unstored:
-            return Problem(row.number, row.unstored[index], "its value", UNSTORED, name)
+            return Problem(row.number, UNSTORED, f"its value in {row.unstored[index]}", SAVE, name)
         if index < len(row.cells) and row.cells[index] in ERRORS:
             return Problem(row.number, f"the error {row.cells[index]}", "a value", FIX, name)
     return None
@@ -270,7 +278,7 @@ def sheet_rows(book: OpenWorkbook, name: str, convert: Callable[[object], str] |
     formulas = _rows(book.formulas[name]) if book.formulas else repeat(())
     for number, (stored, sources) in enumerate(zip(_rows(book.values[name]), formulas, strict=False), start=1):
         unstored = {
-            index: f"a formula without a stored value in cell {get_column_letter(index + 1)}{number} of sheet {name!r}"
+            index: f"cell {get_column_letter(index + 1)}{number} of sheet {name!r}"
             for index, (cell, source) in enumerate(zip(stored, sources, strict=False))
             if source.value and cell.value is None and cell.data_type != "str"  # that is a stored empty text
         }

@@ -241,7 +241,7 @@ def _answers(record: Record) -> dict[str, dict[str, str]]:
         for number, entry in enumerate(entries, start=1):
             if entry.get("was_cancelled") or entry.get("status") in _UNFINISHED:
                 continue
-            if not entry.keys() & {"result", "values", "value", *_PEOPLE}:
+            if not entry.keys() & {"result", "values", *_PEOPLE}:
                 continue  # a note on the text, not what a person answered
             for name, content in _by_question(entry, question):
                 if answer := answer_of(content):

@@ -84,7 +84,7 @@ class Columnar:
         """Raise DataError if some rows, of which the first has the number `row`, cannot all be short."""
         if batch.nbytes > self.bounds.record and len(batch) == 1:
             raise DataError(
-                f"{self.path}: row {row}: found a record of {batch.nbytes:,} bytes, expected at most "
+                f"{self.path}:{row}: found a record of {batch.nbytes:,} bytes, expected at most "
                 f"{self.bounds.record:,}; {self.bounds.remedy('record')}"
             )
 

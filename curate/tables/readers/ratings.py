@@ -70,7 +70,7 @@ def _text(cell: object) -> str:
         return ""
     if isinstance(cell, str) and _CHOICES.fullmatch(cell):
         return " + ".join(sorted(_QUOTED.findall(cell.partition(":")[2])))
-    if isinstance(cell, Mapping | list):
+    if isinstance(cell, Mapping) and "choices" in cell:
         return answer_of(cell)
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
 
@@ -212,6 +212,8 @@ def _by_content(source: File, names: Sequence[str], columns: Mapping[str, tuple[
         return {}
     used = {name for of_role in columns.values() for name in of_role}
     rows = [cells for _, cells in islice(texts(source, {*names, *used}), LOOKED)]
+    if columns["item"] and len({tuple(cells[name] for name in columns["item"]) for cells in rows}) == len(rows):
+        return {}  # a row per item
     free = [
         name
         for name in names

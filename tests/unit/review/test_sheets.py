@@ -419,8 +419,8 @@ def test_a_formula_without_a_value_is_named_and_holds_back_its_row_alone() -> No
     returned = back(stored(book))
     assert [str(problem) for problem in returned.problems] == [
         (
-            f"row {row} ({row_id}), 等级: found a formula without a stored value in cell D{row} of sheet '相关性评审', "
-            "expected its value; open the file in a spreadsheet program and save it, or paste values over formulas"
+            f"row {row} ({row_id}), 等级: found a formula without a stored value, expected its value in cell D{row} of "
+            "sheet '相关性评审'; open the file in a spreadsheet program and save it, or paste values over formulas"
         )
         for row, row_id in ((2, FIRST), (4, THIRD))
     ]

@@ -82,5 +82,5 @@ def test_too_many_columns_and_a_cell_that_is_too_long_stop(tmp_path: Path) -> No
     with pytest.raises(DataError, match=r"w.csv:1: found 4 columns, expected at most 3; .* ingest\.bounds\.columns"):
         read(tmp_path / "w.csv")
     pq.write_table(pa.table({"id": ["1"], "text": [LONG]}), tmp_path / "p.parquet")
-    with pytest.raises(DataError, match=r"p.parquet: row 1: found a record of \d+ bytes, expected at most 100"):
+    with pytest.raises(DataError, match=r"p.parquet:1: found a record of \d+ bytes, expected at most 100"):
         read(tmp_path / "p.parquet")

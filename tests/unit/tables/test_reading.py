@@ -114,10 +114,10 @@ def test_unnamed_columns_and_cells_beside_the_table(tmp_path: Path) -> None:
 def test_formulas_count_by_their_stored_values(tmp_path: Path) -> None:
     path = book(tmp_path / "b.xlsx", one=[["id", "text"], ["1", "a"], ["=1+1", "b"], ["=2", "=3"], ["3", "#REF!"]])
     found = list(File(path, "xlsx").rows())
-    assert [(row.line, row.found) for row in found if isinstance(row, Problem)] == [
-        (3, "a formula without a stored value in cell A3 of sheet 'one'"),
-        (4, "a formula without a stored value in cell A4 of sheet 'one'"),
-        (5, "the error #REF!"),
+    assert [(row.line, row.column, row.found, row.expected) for row in found if isinstance(row, Problem)] == [
+        (3, "id", "a formula without a stored value", "its value in cell A3 of sheet 'one'"),
+        (4, "id", "a formula without a stored value", "its value in cell A4 of sheet 'one'"),
+        (5, "text", "the error #REF!", "a value"),
     ]
     assert "save it" in next(row.remedy for row in found if isinstance(row, Problem))
 
@@ -140,7 +140,9 @@ def test_a_stored_empty_text_of_a_formula_is_an_empty_cell(tmp_path: Path) -> No
         for name in old.namelist():
             new.writestr(name, old.read(name).replace(b'<c r="C2">', b'<c r="C2" t="str">'))
     assert values(File(tmp_path / "b.xlsx", "xlsx")) == [{"id": "1", "text": "a", "note": ""}]
-    with pytest.raises(DataError, match=r"x\.xlsx:1: found a formula without a stored value in cell B1 of sheet 'one'"):
+    with pytest.raises(
+        DataError, match=r"x\.xlsx:1: found a formula .*, expected the name of a column in cell B1 of sheet"
+    ):
         File(book(tmp_path / "x.xlsx", one=[["id", "=1+1"], ["1", "a"]]), "xlsx").header()
 
 
@@ -153,6 +155,8 @@ TITLES: list[list[Any]] = [["2026 年度评审结果"], [], ["导出时间", dat
         ([*TITLES, ["编号", "甲", "乙"], [1, "S", "A"], [2, "A", None]], ["编号", "甲", "乙"], 5),
         ([["Ratings"], ["item", "ann", "ben"], ["x", 1, 2], ["y", 2, 2]], ["item", "ann", "ben"], 3),
         ([["Ratings"], [1, 2, 3], [4, 5, 6]], ["Ratings"], 2),  # no row of texts: nothing tells
+        ([["Questions"], ["id", "question"], ["q1", "why"], ["q2", "how"]], ["id", "question"], 3),
+        ([["id"], ["q1", "a", "b"], ["q2", "c", "d"]], ["id"], 2),
         ([["text"], ["a", "a note", "more"], ["b", "a note", "more"]], ["text"], 2),  # a usual name is no title
         ([["item", "ann"], ["x", "a", "a note"], ["y", "b", "a note"]], ["item", "ann"], 2),
     ],

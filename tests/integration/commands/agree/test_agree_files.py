@@ -416,6 +416,17 @@ def test_which_of_several_columns_is_a_question_whose_answers_run(
         assert f"ratings in {words[-1]}" in ran(tmp_path, *words).stdout
 
 
+def test_the_sheet_is_a_question_whose_answers_run(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for page in (book.worksheets[0], book.create_sheet("第二 批")):
+        for row in (("2026 年度",), ("编号", "张三", "李四"), ("甲", "S", "A"), ("乙", "A", "A")):
+            page.append(row)
+    book.save(tmp_path / "r.xlsx")
+    commands = runnable(curate(tmp_path, "agree", "r.xlsx").stderr)
+    assert [words[-1] for words in commands] == ["sheet=Sheet", "sheet=第二 批"]
+    assert ["ratings by 张三, 李四" in ran(tmp_path, *words).stdout for words in commands] == [True, True]
+
+
 def test_counts_or_ratings_is_a_question_whose_answers_run(tmp_path: Path) -> None:
     commands = runnable(agree(tmp_path, COUNTS["constant"]).stderr)
     assert [words[2:] for words in commands] == [["--counts"], ["--raters", "c1,c2,c3"]]
