@@ -166,7 +166,7 @@ def _no_id(user_data: DataSources, look: TableLook) -> Doubt:
 
 def _unique_columns(user_data: DataSources, table: Table, excluded: str) -> list[DoubtChoice]:
     return [
-        DoubtChoice((("--column", f"{table}.id={name}"),), f"take {name} for the id, which differs in every row")
+        DoubtChoice(_id_options(user_data, table, name), f"take {name} for the id, which differs in every row")
         for name in _unique(user_data, table, excluded)
     ]
 
@@ -187,14 +187,22 @@ def _like_ids(user_data: DataSources, table: Table) -> list[DoubtChoice]:
         and sum(map(bool, map(_as_short_id, values))) > 0.9 * len(values)
     ]
     return [
-        DoubtChoice((("--column", f"{table}.id={name}"),), f"take {name} for the id, though rows repeat one or lack it")
+        DoubtChoice(_id_options(user_data, table, name), f"take {name} for the id, though rows repeat one or lack it")
         for name in sorted(fitting, key=lambda name: length[name])[:OFFERED]
     ]
 
 
 def _line_numbers(user_data: DataSources, table: Table) -> DoubtChoice:
     unmatched = "; the qrels will not match them" if "qrels" in user_data.tables else ""
-    return DoubtChoice((("--column", f"{table}.id={LINE}"),), f"take line numbers for ids{unmatched}")
+    return DoubtChoice(_id_options(user_data, table, LINE), f"take line numbers for ids{unmatched}")
+
+
+def _id_options(user_data: DataSources, table: Table, column: str) -> tuple[tuple[str, str], ...]:
+    """Return the options that name the id column of a table; if a row holds a query and a document, of both."""
+    tables: list[Table] = [table]
+    if user_data.sources.one_table:
+        tables += [other for other in _STANDS if other != table and "id" not in named(user_data.input, other)]
+    return tuple(("--column", f"{name}.id={column}") for name in tables)
 
 
 def _which_id(user_data: DataSources, look: TableLook, about: IdColumn) -> Doubt:
