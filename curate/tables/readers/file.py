@@ -185,7 +185,7 @@ class File:
         """Return the form of a file whose rows are no items, by its first rows."""
         if self.chat is not None and self.both:
             return self.chat.form()
-        if self.kind not in ("jsonl", "parquet", "arrow"):
+        if self.kind not in ("jsonl", "parquet", "arrow") and not (self.kind == "csv" and self.both):
             return None
         form = forms.recognised(self.raw(()), self.table, both=self.both)
         return form if form and (self.table or "ratings") in form.tables else None

@@ -6,7 +6,7 @@ decide, they are those of `columns.yaml`.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import islice, repeat
 from typing import Any
@@ -478,6 +478,53 @@ ANNOTATED = RecordForm(
 )
 
 
+_FLAT = frozenset({"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"})
+"""Columns that Label Studio adds to a flat export, which has a row per annotation."""
+
+
+def _grouped(rows: Rows) -> Iterator[Row | Problem]:
+    """Yield a record per annotated text, with its annotations, of the rows of a flat export.
+
+    The answers are what differs between annotators of a text, or else the column with the fewest values.
+    """
+    by_id: dict[str, list[Row]] = {}
+    for row in rows:
+        if isinstance(row, Problem):
+            yield row
+        else:
+            by_id.setdefault(str(row.values["id"]), []).append(row)
+    values = {
+        name: [[str(row.values.get(name)) for row in group] for group in by_id.values()]
+        for name in dict.fromkeys(name for group in by_id.values() for row in group for name in row.values)
+        if name not in _FLAT
+    }
+    differ = [name for name, groups in values.items() if any(len(set(group)) > 1 for group in groups)]
+    fewest = sorted(values, key=lambda name: len({text for group in values[name] for text in group}))[:1]
+    answer_columns = differ or fewest
+    for name, group in by_id.items():
+        annotations = [
+            {
+                "completed_by": row.values["annotator"],
+                "result": [{"from_name": column, "value": row.values.get(column)} for column in answer_columns],
+            }
+            for row in group
+        ]
+        shared = {key: cell for key, cell in group[0].values.items() if key not in (*answer_columns, *_FLAT)}
+        yield replace(group[0], values={"id": name, "data": shared, "annotations": annotations})
+
+
+FLAT_ANNOTATED = RecordForm(
+    "flat annotations",
+    "what one annotator answered about a query and a passage",
+    {
+        "queries": lambda rows: _annotated(0)(_grouped(rows)),
+        "corpus": lambda rows: _annotated(1)(_grouped(rows)),
+        "qrels": lambda rows: _annotated_pairs(_grouped(rows)),
+    },
+    lambda rows: _contested(_grouped(rows)),
+)
+
+
 def recognised(rows: Rows, table: Table | None, *, both: bool) -> RecordForm | None:
     """Return the form of a file by its first rows; None if each row is an item of its table.
 
@@ -486,6 +533,8 @@ def recognised(rows: Rows, table: Table | None, *, both: bool) -> RecordForm | N
     records = [row.values for row in islice(rows, LOOKED) if isinstance(row, Row)]
     if table in (None, "ratings"):
         return ANNOTATED if any(map(answers, records)) else None
+    if records and {"annotator", "annotation_id", "id"} <= records[0].keys() and _sides(records[0]):
+        return FLAT_ANNOTATED
     if records and _action(records[0]) is not None:
         return BULK
     if any(answers(record) and _sides(record) for record in records):
