@@ -106,7 +106,8 @@ def _chat(user_data: DataSources) -> Doubt | None:
     speakers = sorted(columns.asking, key=lambda who: -columns.asking[who])
     choices = []
     for who in speakers[:OFFERED]:
-        setting = {"speaker": columns.speaker, "text": columns.text, "asks": [who]}
+        side = {"answers": [other for other in speakers if other != who]} if who == pairing.OTHERS else {"asks": [who]}
+        setting = {"speaker": columns.speaker, "text": columns.text, **side}
         setting |= {"session": columns.session} if columns.session else {}
         value = f"ingest.chat={flow(setting)}"
         choices.append(

@@ -1,6 +1,7 @@
 """Detection of the columns of questions and answers in one table by their cells."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,12 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 """Pattern of questions without a question mark, for texts that do not end like a statement."""
+
+
+_FEW, _OFTEN = 6, 0.25
+"""Maximum number of speakers of a chat of few; minimum share of the utterances of who talks to many."""
+OTHERS = "all others"
+"""Stands for the speakers but one, if there are many."""
 
 
 def text_columns(source: Source) -> dict[str, list[str]]:
@@ -90,11 +97,10 @@ def chat(source: Source) -> "SpeakerColumns | None":
     text = max(texts, key=lambda name: sum(map(len, texts[name])) / len(texts[name]))
     asking: dict[str, dict[str, float]] = {}
     for name, values in rows.items():
-        speakers = [str(value) for value in values]
-        names = set(speakers)
-        if name == text or len(values) != count or not 2 <= len(names) <= 6 or min(map(speakers.count, names)) < 2:
+        sides = _sides([str(value) for value in values]) if name != text and len(values) == count else []
+        if not sides:
             continue
-        said = {who: [str(cell) for cell, by in zip(rows[text], speakers, strict=True) if by == who] for who in names}
+        said = {who: [str(cell) for cell, by in zip(rows[text], sides, strict=True) if by == who] for who in {*sides}}
         asking[name] = {who: sum(map(_asks, lines)) / len(lines) for who, lines in said.items()}
     if not asking or len(rows[text]) != count:
         return None
@@ -106,6 +112,17 @@ def chat(source: Source) -> "SpeakerColumns | None":
     ]
     columns = SpeakerColumns(speaker, text, asking[speaker], sessions[0] if sessions else None)
     return columns if columns.asker or plain_name(speaker.rsplit(".", 1)[-1]) in _SPEAKERS else None
+
+
+def _sides(speakers: Sequence[str]) -> list[str]:
+    """Return the speaker of each utterance, or OTHERS if many people talk to one; empty if these are no speakers."""
+    counts = Counter(speakers)
+    if 2 <= len(counts) <= _FEW and min(counts.values()) > 1:
+        return [*speakers]
+    [(who, times)] = counts.most_common(1)
+    if not 2 < len(counts) < len(speakers) or times < _OFTEN * len(speakers):
+        return []
+    return [speaker if speaker == who else OTHERS for speaker in speakers]
 
 
 def _utterances(source: Source) -> tuple[dict[str, list[object]], int]:

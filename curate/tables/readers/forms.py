@@ -5,7 +5,7 @@ decide, they are those of `columns.yaml`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import islice, repeat
@@ -370,8 +370,10 @@ class Chat:
 
     speaker: str
     text: str
-    asks: tuple[str, ...]
+    asks: Collection[str]
     session: str | None = None
+    answers: Collection[str] = ()
+    """Who answers, if all others ask; empty if `asks` says who does."""
 
     def form(self) -> RecordForm:
         """Return the form of such a file."""
@@ -396,7 +398,8 @@ class Chat:
             nested = self._nested(row)
             session = str(reached(row.values, self.session)[0]) if self.session else str(row.line) if nested else ""
             for speaker, text in nested or [self._utterance(row.values)]:
-                asks, exchange = speaker in self.asks, opened.get(session)
+                asks = speaker not in self.answers if self.answers else speaker in self.asks
+                exchange = opened.get(session)
                 if exchange is None or (asks and exchange.answered):
                     if exchange is not None:
                         yield exchange

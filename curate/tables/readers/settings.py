@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -139,15 +139,25 @@ class BoundsSection(Section):
     depth: int = Field(default=BOUNDS.depth, ge=1, le=900, description="levels of lists and objects in a JSON record")
 
 
+SpeakerNames = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+
+
 class ChatColumns(Section):
     """A file of queries and documents with a row per utterance."""
 
     speaker: str = Field(description="column of who speaks")
     text: str = Field(description="column of what is said")
-    asks: Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = Field(
-        description="speakers whose utterances are the queries; what others say next is the answer"
+    asks: SpeakerNames = Field(
+        default=[], description="speakers whose utterances are the queries; what others say next is the answer"
     )
+    answers: SpeakerNames = Field(default=[], description="speakers who answer, if all others ask")
     session: str | None = Field(default=None, description="column of the conversation")
+
+    @model_validator(mode="after")
+    def _need_one_side(self) -> Self:
+        if bool(self.asks) == bool(self.answers):
+            raise ValueError("expected asks or answers, found both or neither")
+        return self
 
 
 class PassageSettings(Section):
@@ -276,7 +286,11 @@ def _of_one_file(
         return {"qrels": [judged]} if sheet and sheet not in {queries[0].workbook.name, corpus[0].workbook.name} else {}
     if [file.sheet for file in queries] != [file.sheet for file in corpus]:
         return {}
-    chat = None if columns is None else Chat(columns.speaker, columns.text, tuple(columns.asks), columns.session)
+    chat = (
+        None
+        if columns is None
+        else Chat(columns.speaker, columns.text, frozenset(columns.asks), columns.session, frozenset(columns.answers))
+    )
     queries, corpus = ([replace(file, both=True, chat=chat) for file in files] for files in (queries, corpus))
     qrels = tables["qrels"]
     if queries[0].form is not None and "qrels" in queries[0].form.tables and not qrels:

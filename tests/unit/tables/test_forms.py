@@ -115,6 +115,32 @@ def test_what_is_asked_in_a_row_is_a_query_and_what_follows_its_answer(tmp_path:
     assert [(row["query-id"], row["corpus-id"]) for row in rows["qrels"]] == [("chat-2", "chat-2")]
 
 
+def test_all_may_ask_but_who_answers(tmp_path: Path) -> None:
+    text = "who,chat,said\nLi,1,头痛怎么办\nDr,1,多休息\nWu,2,要吃药吗\nDr,2,不用\n"
+    chat = Chat("who", "said", (), "chat", answers=("Dr",))
+    rows = {
+        table: values(file(tmp_path, "c.csv", text, table, both=True, chat=chat)) for table in ("queries", "corpus")
+    }
+    assert [row["text"] for row in rows["queries"]] == ["头痛怎么办", "要吃药吗"]
+    assert [row["text"] for row in rows["corpus"]] == ["多休息", "不用"]
+
+
+@pytest.mark.parametrize("name", ["flat.json", "flat.csv"])
+def test_rows_of_annotators_about_one_text_are_one_pair(name: str, tmp_path: Path) -> None:
+    texts = [("How long?", "A week."), ("Why?", "A virus."), ("How long?", "Drink water.")]
+    votes = [("Good", "Good"), ("Good", "Not good"), ("Not good", "Not good")]
+    flat = [
+        {"id": n, "query": q, "passage": d, "verdict": vote, "annotator": who, "annotation_id": 10 * n + who}
+        for n, ((q, d), pair) in enumerate(zip(texts, votes, strict=True))
+        for who, vote in enumerate(pair)
+    ]
+    lines = [",".join(flat[0]), *(",".join(map(str, row.values())) for row in flat)]
+    content = "\n".join(lines) if name.endswith("csv") else json.dumps(flat)
+    rows = {table: values(file(tmp_path, name, content, table, both=True)) for table in ("queries", "corpus", "qrels")}
+    assert [len(rows[table]) for table in ("queries", "corpus", "qrels")] == [2, 3, 1]
+    assert rows["qrels"][0]["score"] == 1
+
+
 def test_a_record_may_hold_a_conversation(tmp_path: Path) -> None:
     turns = [("system", "Be kind."), ("user", "How long?"), ("assistant", "A week."), ("user", "Why?")]
     records = [{"messages": [{"role": role, "content": text} for role, text in turns]}] * 2
