@@ -82,6 +82,10 @@ def library(folder: Path) -> None:
     (folder / "ratings.csv").write_text("item;ann;ben\n1;S;S\n2;A;B\n3;B;B\n4;D;D\n", encoding="utf-8")
     noting.written(folder / "visits.csv")
     (folder / "in.csv").write_text("id,text\n1,电话13912345678\n", encoding="utf-8")
+    book = openpyxl.Workbook()
+    for row in (("客户提问", "客服回复"), ("我的电话是13912345678", "好的，请稍等。")):
+        book.active.append(row)
+    book.save(folder / "tickets.xlsx")
 
 
 def left(folder: Path) -> None:
