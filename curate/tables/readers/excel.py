@@ -124,11 +124,13 @@ class Worksheet:
         usual = [name for name in full if plain_name(name) in self.usual]
         usual = usual or self._fitting(book, full)
         if len(full) > 1 and len(usual) != 1:
+            choices = _choices(book, full)
+            alone = [name for name in choices if isinstance(name, str)]
             raise ConfigError(
                 f"{self.path}: found data in the sheets {', '.join(full)}, expected to be told which; name one with "
                 f"{self.option}",
-                choices=_choices(book, full),
-                options=[["--set", f"sheet={name}"] for name in full] if self.option.startswith("--set ") else (),
+                choices=choices,
+                options=[["--set", f"sheet={name}"] for name in alone] if self.option.startswith("--set ") else (),
             )
         if not full:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")

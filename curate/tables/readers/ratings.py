@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, permutations
@@ -166,8 +167,8 @@ def planned(source: File, layout: Layout) -> RatingsLayout:
     column_of = {role: roles("ratings").first(names, role) for role in ("query", "document", "item", "rater", "rating")}
     pair = tuple(name for name in (column_of["query"], column_of["document"]) if name)
     usual = pair if len(pair) == 2 else tuple(name for name in (column_of["item"], *pair) if name)[:1]
-    item = tuple(column(path, names, name) for name in layout.item)
-    cluster, notes = layout.cluster and column(path, names, layout.cluster), list[str]()
+    item = tuple(column(path, names, name, "--item") for name in layout.item)
+    cluster, notes = layout.cluster and column(path, names, layout.cluster, "--set cluster"), list[str]()
     by_name = {role: tuple(filter(None, [column_of[role]])) for role in ("rater", "rating")}
     if not (layout.rater or layout.raters or layout.counts):
         column_of |= _by_content(
@@ -186,6 +187,7 @@ def planned(source: File, layout: Layout) -> RatingsLayout:
     if not rater:
         keys = (*item, *pair, cluster, "")
         columns = _wide(path, [name for name in names if name not in keys], names, layout)
+        columns = columns if layout.raters or layout.counts else _without_texts(source, columns)
         if not (layout.item or usual or layout.counts) and _rates(source, item, columns):
             item, columns = (), tuple(dict.fromkeys((*item, *columns)))
     plan = RatingsLayout(
@@ -247,6 +249,14 @@ def _fits(columns: Mapping[str, tuple[str, ...]], rows: Sequence[Mapping[str, st
     return len(set(items)) < len(rows) and once and not {*raters} & {*ratings}
 
 
+def _without_texts(source: File, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns without those of which each cell differs from every other, as texts beside ratings do."""
+    rows = [cells for _, cells in islice(texts(source, columns), LOOKED)]
+    times = Counter(cells[name] for cells in rows for name in columns if cells[name])
+    shared = tuple(name for name in columns if any(times[cells[name]] > 1 for cells in rows))
+    return shared if len(shared) > 1 else tuple(columns)
+
+
 def _rates(source: File, first: Sequence[str], columns: Sequence[str]) -> bool:
     """Return whether the first column, which no name makes that of the items, holds ratings as the others do."""
     if {*first} & {*columns}:
@@ -261,7 +271,7 @@ def _long(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Return the column of the rater and that of the rating; (None, ()) if the file is not long."""
     if layout.rater and layout.rating:
-        return column(path, header, layout.rater), (column(path, header, layout.rating),)
+        return column(path, header, layout.rater, "--rater"), (column(path, header, layout.rating, "--rating"),)
     wide = layout.counts or any(alike(name, header) for name in layout.raters)
     rater, rating = column_of["rater"], column_of["rating"]
     return (None, ()) if wide or not (rater and rating) else (rater, (rating,))
@@ -276,7 +286,7 @@ def _wide(path: str, names: Sequence[str], header: Sequence[str], layout: Layout
         return tuple(name for name in names if not is_named(name, "other"))
     selected = (*layout.raters, *((layout.truth,) if layout.truth else ()))
     people = [name for name in names if is_named(name, "truth") or is_named(name, "people")]
-    return tuple(dict.fromkeys((*(column(path, header, name) for name in selected), *people)))
+    return tuple(dict.fromkeys((*(column(path, header, name, "--raters") for name in selected), *people)))
 
 
 @dataclass(frozen=True)
@@ -454,7 +464,7 @@ def categories(source: File, plan: RatingsLayout, layout: Layout) -> tuple[Ratin
     """
     if layout.order:
         names = header(source)
-        return replace(plan, columns=tuple(column(source.place, names, name) for name in layout.order)), []
+        return replace(plan, columns=tuple(column(source.place, names, name, "--order") for name in layout.order)), []
     if not layout.item and _first(source, plan):
         plan = replace(plan, item=(), columns=(*plan.item, *plan.columns))
     sums = [name for name in plan.columns if len(plan.columns) > 2 and is_named(name, "total")][:1]

@@ -26,13 +26,14 @@ def alike(name: str, names: Sequence[str]) -> str | None:
     return name if name in names else same[0] if len(same) == 1 else None
 
 
-def column(source: str, columns: Sequence[str], name: str) -> str:
-    """Return the column that a user named, ignoring case if that is unambiguous; DataError if there is none."""
+def column(source: str, columns: Sequence[str], name: str, option: str = "") -> str:
+    """Return the column that a user named with `option`, ignoring case if that is unambiguous; DataError without it."""
     match = alike(name, columns)
     if match is None:
         raise DataError(
             f"{source}: found no column {name!r}, expected it in the header; "
             f"{suggestion(name, [listed([candidate]) for candidate in columns])}"
+            f"{f'; correct {option}' if option else ''}"
         )
     return match
 
