@@ -81,7 +81,7 @@ def _with_choice(user_data: DataSources, unsure: Doubt) -> InitOptions:
     typer.echo(unsure.sentence, err=True)
     for number, choice in enumerate(unsure.choices, start=1):
         words = " ".join(word for option in choice.options for word in option)
-        typer.echo(f"  {number}  {choice.said}   ({words})", err=True)
+        typer.echo(f"  {number}  {choice.action}   ({words})", err=True)
     stop = len(unsure.choices) + 1
     typer.echo(f"  {stop}  stop, and write nothing", err=True)
     while True:

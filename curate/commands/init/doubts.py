@@ -33,7 +33,7 @@ class DoubtChoice:
 
     options: tuple[tuple[str, str], ...]
     """(Option, value) pairs that the answer adds to the command."""
-    said: str
+    action: str
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Doubt:
 
     def remedy(self, request: InitOptions) -> str:
         """Return the question as an error message that ends with one command per answer."""
-        lines = [f"{choice.said}:\n  {request.with_assignments(choice.options).command()}" for choice in self.choices]
+        lines = [f"{choice.action}:\n  {request.with_assignments(choice.options).command()}" for choice in self.choices]
         return "\n".join([f"{self.sentence}; type one of these", *lines])
 
 
@@ -85,9 +85,9 @@ def _need_two_kinds(user_data: DataSources) -> None:
     queries, corpus = (user_data.tables[table] for table in ("queries", "corpus"))
     if not queries.guess or not corpus.guess or queries.rows != corpus.rows or queries.content != corpus.content:
         return
-    request, given = user_data.request, [named(user_data.input, table).get("text") for table in _STANDS]
+    request, text_columns = user_data.request, [named(user_data.input, table).get("text") for table in _STANDS]
     several = user_data.sources.one_table and len(pairing.sentences(user_data.sources.tables["queries"][0])) > 1
-    if several and not all(given):
+    if several and not all(text_columns):
         return  # it is asked which columns are meant
     raise DataError(
         f"{queries.place}: found queries that equal the documents, text for text, expected two kinds of texts; give "
@@ -106,7 +106,11 @@ def _chat(user_data: DataSources) -> Doubt | None:
     speakers = sorted(columns.asking, key=lambda who: -columns.asking[who])
     choices = []
     for who in speakers[:OFFERED]:
-        side = {"answers": [other for other in speakers if other != who]} if who == pairing.OTHERS else {"asks": [who]}
+        side = (
+            {"answers": [speaker for speaker in speakers if speaker != who]}
+            if who == pairing.OTHERS
+            else {"asks": [who]}
+        )
         setting = {"speaker": columns.speaker, "text": columns.text, **side}
         setting |= {"session": columns.session} if columns.session else {}
         value = f"ingest.chat={flow(setting)}"
@@ -202,7 +206,7 @@ def _id_options(user_data: DataSources, table: Table, column: str) -> tuple[tupl
     """Return the options that name the id column of a table; if a row holds a query and a document, of both."""
     tables: list[Table] = [table]
     if user_data.sources.one_table:
-        tables += [other for other in _STANDS if other != table and "id" not in named(user_data.input, other)]
+        tables += [side for side in _STANDS if side != table and "id" not in named(user_data.input, side)]
     return tuple(("--column", f"{name}.id={column}") for name in tables)
 
 
@@ -276,8 +280,9 @@ def _rivals(user_data: DataSources, look: TableLook, columns_by_field: Mapping[s
         return {}
     others = {column for field, column in columns_by_field.items() if field != "text"}
     if user_data.sources.one_table:  # what is named like a text of the other table is no rival
-        other = next(table for table in _STANDS if table != look.table)
-        others |= {column for column in [chosen(user_data, other)["text"]] if _names_text(column, other)} - {text}
+        opposite = next(table for table in _STANDS if table != look.table)
+        opposite_text = chosen(user_data, opposite)["text"]
+        others |= {opposite_text} - {text} if _names_text(opposite_text, opposite) else set()
     columns = {
         name: texts
         for name, texts in pairing.text_columns(user_data.sources.tables[look.table][0]).items()

@@ -100,8 +100,10 @@ def chat(source: Source) -> "SpeakerColumns | None":
         sides = _sides([str(value) for value in values]) if name != text and len(values) == count else []
         if not sides:
             continue
-        said = {who: [str(cell) for cell, by in zip(rows[text], sides, strict=True) if by == who] for who in {*sides}}
-        asking[name] = {who: sum(map(_asks, lines)) / len(lines) for who, lines in said.items()}
+        texts_by_side = {
+            who: [str(cell) for cell, by in zip(rows[text], sides, strict=True) if by == who] for who in {*sides}
+        }
+        asking[name] = {who: sum(map(_asks, lines)) / len(lines) for who, lines in texts_by_side.items()}
     if not asking or len(rows[text]) != count:
         return None
     speaker = max(asking, key=lambda name: max(asking[name].values()) - min(asking[name].values()))

@@ -27,7 +27,7 @@ class RecordForm:
     """A form of records that holds several tables, or none of its own."""
 
     name: str
-    said: str
+    row_is: str
     """What a row is, for people."""
     tables: Mapping[Table, Callable[[Rows], Iterator[Row | Problem]]]
     """Table -> its rows, made of the rows of the file; the columns have their default names."""
@@ -332,9 +332,9 @@ def _annotated_pairs(rows: Rows) -> Iterator[Row | Problem]:
     judged = [
         (row, sides, answers(row.values)) for row in rows if isinstance(row, Row) and (sides := _sides(row.values))
     ]
-    scores = scores_of({answer for _, _, given in judged for answer in given.values()})
-    for row, (query, passage), given in judged:
-        if len(set(given.values())) == 1 and (score := scores.get(next(iter(given.values())), 0)):
+    scores = scores_of({answer for _, _, votes in judged for answer in votes.values()})
+    for row, (query, passage), votes in judged:
+        if len(set(votes.values())) == 1 and (score := scores.get(next(iter(votes.values())), 0)):
             yield Row(row.line, {"query-id": _hashed(query), "corpus-id": _hashed(passage), "score": score}, row.at)
 
 
@@ -381,8 +381,8 @@ class Chat:
             "chat",
             "an utterance; what is said before the first question of a conversation is left out",
             {
-                "queries": lambda rows: self._texts(rows, asked=True),
-                "corpus": lambda rows: self._texts(rows, asked=False),
+                "queries": lambda rows: self._texts(rows, of_questions=True),
+                "corpus": lambda rows: self._texts(rows, of_questions=False),
                 "qrels": self._pairs,
             },
         )
@@ -400,12 +400,12 @@ class Chat:
             for speaker, text in nested or [self._utterance(row.values)]:
                 asks = speaker not in self.answers if self.answers else speaker in self.asks
                 exchange = opened.get(session)
-                if exchange is None or (asks and exchange.answered):
+                if exchange is None or (asks and exchange.answers):
                     if exchange is not None:
                         yield exchange
                     numbers[session] = numbers.get(session, 0) + 1
                     exchange = opened[session] = _Exchange(f"{session or 'chat'}-{numbers[session]}", row)
-                (exchange.asked if asks else exchange.answered).append(text)
+                (exchange.questions if asks else exchange.answers).append(text)
             if nested and not self.session:
                 yield opened.pop(session)
         yield from opened.values()
@@ -423,18 +423,18 @@ class Chat:
         said_by, words = (str(cell or "") for cell, *_ in cells)
         return said_by, words
 
-    def _texts(self, rows: Rows, *, asked: bool) -> Iterator[Row | Problem]:
+    def _texts(self, rows: Rows, *, of_questions: bool) -> Iterator[Row | Problem]:
         for exchange in self._exchanges(rows):
             if isinstance(exchange, Problem):
                 yield exchange
-            elif not exchange.asked:
+            elif not exchange.questions:
                 continue  # a greeting, or an instruction to a model
-            elif texts := exchange.asked if asked else exchange.answered:
+            elif texts := exchange.questions if of_questions else exchange.answers:
                 yield Row(exchange.row.line, {"_id": exchange.name, "text": "\n".join(texts)}, exchange.row.at)
 
     def _pairs(self, rows: Rows) -> Iterator[Row | Problem]:
         for exchange in self._exchanges(rows):
-            if isinstance(exchange, _Exchange) and exchange.asked and exchange.answered:
+            if isinstance(exchange, _Exchange) and exchange.questions and exchange.answers:
                 pair = {"query-id": exchange.name, "corpus-id": exchange.name, "score": 1}
                 yield Row(exchange.row.line, pair, exchange.row.at)
 
@@ -445,8 +445,8 @@ class _Exchange:
 
     name: str
     row: Row
-    asked: list[str] = field(default_factory=list)
-    answered: list[str] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
 
 
 def _ratings(rows: Rows) -> Iterator[Row | Problem]:

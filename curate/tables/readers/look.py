@@ -143,7 +143,7 @@ def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any
         "sheet": source.workbook.name if kind == "xlsx" else None,
         "packed": packed.ending(source.path)[1].removeprefix(".") or None,
         "header": source.has_header,
-        "form": "; ".join(filter(None, (source.form.said, source.note()))) if source.form else "",
+        "form": "; ".join(filter(None, (source.form.row_is, source.note()))) if source.form else "",
         "headless": kind in TABULAR and source.has_header and of_data,
     }
 

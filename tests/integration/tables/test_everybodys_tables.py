@@ -34,7 +34,7 @@ from tests.support import machine, noting
 from tests.support.everyday import saved
 from tests.support.runs import curate, ran, tiny
 
-pytestmark = pytest.mark.skip(reason="opened when tables are read once")
+FORM = pytest.mark.skip(reason="errors of rows are one sentence, not yet the lines error, at, expected and try")
 
 Pair = tuple[str, str]
 
@@ -1855,6 +1855,7 @@ def names_both(row: Mapping[str, Any]) -> bool:
     return "guide-1" in values and any(str(value).startswith("guide-1") and value != "guide-1" for value in values)
 
 
+@pytest.mark.skip(reason="an id such as guide-1#3 names both; no column of its own holds the parent")
 def test_labels_pool_and_export_name_passage_and_parent(tmp_path: Path) -> None:
     """The parent's label counts for its passages or is said to; every table that names a passage names its parent."""
     ran(tmp_path, "run", long_texts(tmp_path, "en"))
@@ -1977,6 +1978,7 @@ def bad_sheet(folder: Path) -> BadRow:
 BAD_ROWS = (bad_csv, bad_jsonl, bad_xlsx, bad_parquet, bad_qrels, bad_ratings, bad_notes, bad_sheet)
 
 
+@FORM
 @pytest.mark.parametrize("make", BAD_ROWS, ids=lambda make: make.__name__)
 def test_a_bad_row_is_told_in_one_form(make: Callable[[Path], BadRow], tmp_path: Path) -> None:
     """`error:` what happened, `at:` file, row and column, `expected ..., got ...`, `try:` a command that runs."""
@@ -1999,6 +2001,7 @@ def test_a_bad_row_is_told_in_one_form(make: Callable[[Path], BadRow], tmp_path:
     assert again.returncode == 0, again.stderr
 
 
+@FORM
 @pytest.mark.parametrize("make", [bad_ratings, bad_notes], ids=lambda make: make.__name__)
 def test_machines_get_the_same_four_parts(make: Callable[[Path], BadRow], tmp_path: Path) -> None:
     """With `--json` the error has the four parts as keys of its own; how the sentence is called besides is free."""
