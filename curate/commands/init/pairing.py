@@ -95,6 +95,8 @@ def chat(source: Source) -> "SpeakerColumns | None":
     if not texts:
         return None
     text = max(texts, key=lambda name: sum(map(len, texts[name])) / len(texts[name]))
+    if len(rows[text]) != count:
+        return None
     asking: dict[str, dict[str, float]] = {}
     for name, values in rows.items():
         sides = _sides([str(value) for value in values]) if name != text and len(values) == count else []
@@ -104,7 +106,7 @@ def chat(source: Source) -> "SpeakerColumns | None":
             who: [str(cell) for cell, by in zip(rows[text], sides, strict=True) if by == who] for who in {*sides}
         }
         asking[name] = {who: sum(map(_asks, lines)) / len(lines) for who, lines in texts_by_side.items()}
-    if not asking or len(rows[text]) != count:
+    if not asking:
         return None
     speaker = max(asking, key=lambda name: max(asking[name].values()) - min(asking[name].values()))
     sessions = [

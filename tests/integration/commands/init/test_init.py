@@ -234,6 +234,18 @@ def test_queries_that_equal_the_documents_are_refused(tmp_path: Path) -> None:
         assert not (tmp_path / "m.yaml").exists()
 
 
+def test_a_row_without_a_text_is_no_chat(tmp_path: Path) -> None:
+    rows = [
+        {"kind": "ab"[n % 2], "question": f"头痛{n}怎么办？"} | ({"answer": f"第{n}天要多休息，多喝水。"} if n else {})
+        for n in range(8)
+    ]
+    path = tmp_path / "faq.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = looked(None, str(path), str(path))
+    assert doubt(found) is not None or chosen(found, "corpus")["text"] == "answer"
+    assert found.tables["corpus"].problems == 1, "the row without an answer"
+
+
 def test_a_row_that_stops_a_run_is_said_before(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": "1", "text": "a"}\n{"id": 2,\n')
