@@ -275,7 +275,8 @@ def _responses(record: Record) -> Iterator[tuple[str, Sequence[Record]]]:
 def _by_question(entry: Record, question: str) -> Iterable[tuple[str, object]]:
     """Return (question, answer) of a response."""
     if "result" in entry:
-        return [(str(result.get("from_name", question)), result.get("value")) for result in entry["result"] or ()]
+        results = entry["result"] if is_objects(entry["result"]) else []
+        return [(str(result.get("from_name", question)), result.get("value")) for result in results]
     values = entry.get("values")
     return values.items() if isinstance(values, Mapping) else [(question, entry)]
 

@@ -160,6 +160,7 @@ def test_a_record_may_hold_a_conversation(tmp_path: Path) -> None:
         ({"annotations": [{"completed_by": 1, "result": [{"value": {"choices": ["yes"]}}]}]}, {"1": "yes"}),
         ({"annotations": [{"completed_by": {"email": "a@b"}, "result": [{"value": {"rating": 4}}]}]}, {"a@b": "4"}),
         ({"annotations": [{"completed_by": 1, "was_cancelled": True, "result": []}]}, {}),
+        ({"annotations": [{"completed_by": 1, "result": ["no object"]}, {"completed_by": 2, "result": []}]}, {}),
         (
             {"responses": [{"user_id": "u", "values": {"relevance": {"value": "no"}}, "status": "submitted"}]},
             {"u": "no"},
