@@ -397,6 +397,9 @@ class Chat:
                 yield row
                 continue
             nested = self._nested(row)
+            if absent := self._absent(row, nested=bool(nested)):
+                yield Problem(row.line, f"no {absent}", "the columns of ingest.chat", "correct the row, or ingest.chat")
+                continue
             session = str(reached(row.values, self.session)[0]) if self.session else str(row.line) if nested else ""
             for speaker, text in nested or [self._utterance(row.values)]:
                 asks = speaker not in self.answers if self.answers else speaker in self.asks
@@ -410,6 +413,11 @@ class Chat:
             if nested and not self.session:
                 yield opened.pop(session)
         yield from opened.values()
+
+    def _absent(self, row: Row, *, nested: bool) -> str:
+        """Return the name of a column that a row lacks; empty without one."""
+        names = (self.session,) if nested else (self.session, self.speaker, self.text)
+        return next((name for name in names if name and not reached(row.values, name)), "")
 
     def _nested(self, row: Row) -> list[tuple[str, str]]:
         """Return (speaker, text) of a conversation that is a list of objects in a row; empty for a single utterance."""

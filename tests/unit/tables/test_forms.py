@@ -115,6 +115,12 @@ def test_what_is_asked_in_a_row_is_a_query_and_what_follows_its_answer(tmp_path:
     assert [(row["query-id"], row["corpus-id"]) for row in rows["qrels"]] == [("chat-2", "chat-2")]
 
 
+def test_a_row_without_a_column_of_a_chat_is_a_bad_row(tmp_path: Path) -> None:
+    records = [{"who": "A", "said": "How long?"}, {"who": "B", "text": "A week."}]
+    chat = file(tmp_path, "c.jsonl", records, "corpus", both=True, chat=Chat("who", "said", ("A",)))
+    assert [(row.line, row.found) for row in chat.rows() if not isinstance(row, Row)] == [(2, "no said")]
+
+
 def test_all_may_ask_but_who_answers(tmp_path: Path) -> None:
     text = "who,chat,said\nLi,1,头痛怎么办\nDr,1,多休息\nWu,2,要吃药吗\nDr,2,不用\n"
     chat = Chat("who", "said", (), "chat", answers=("Dr",))
