@@ -134,7 +134,7 @@ class _Rows:
                 yield Piece(self.text, line.number, line.raw)
             else:
                 try:
-                    record = json_object(line.number, line.text, _DECODER)
+                    record = json_object(self.text.file, line.number, line.text, _DECODER)
                     if isinstance(record, Problem):
                         yield record
                     else:

@@ -261,12 +261,13 @@ class TextFile:
         problem = Problem(number, "a longer record", most, self.bounds.remedy("record"))
         return DataError(problem.sentence(str(self.path)))
 
+    def deep_problem(self, number: int) -> Problem:
+        """Return the problem of a record whose lists and objects are nested more deeply than the bound."""
+        return Problem(number, "deeper nesting", f"at most {self.bounds.depth:,} levels", self.bounds.remedy("depth"))
+
     def too_deep(self, number: int) -> DataError:
-        """Return the error of a record whose lists and objects are nested more deeply than the bound."""
-        problem = Problem(
-            number, "deeper nesting", f"at most {self.bounds.depth:,} levels", self.bounds.remedy("depth")
-        )
-        return DataError(problem.sentence(str(self.path)))
+        """Return `deep_problem` as an error."""
+        return DataError(self.deep_problem(number).sentence(str(self.path)))
 
     def nests_too_deep(self, text: str) -> bool:
         """Return whether lists and objects in a JSON text are nested more deeply than the bound."""

@@ -268,13 +268,15 @@ class Parts:
 def find(folder: Path, split: str | None) -> Parts:
     """Return the files of a folder by table; the split defaults to `test`, else to the only one.
 
-    A folder that holds one folder alone, as of an unpacked archive, stands for that one.
+    A folder without tables that holds one folder alone, as of an unpacked archive, stands for that one.
     """
-    entries = [path for path in folder.iterdir() if not path.name.startswith((".", "__"))]
-    if len(entries) == 1 and entries[0].is_dir() and not any(_is_table(entries[0].name, table) for table in _names()):
-        return find(entries[0], split)
     configs = _only_subset(readme_configs(folder / "README.md"))
-    return Parts(*files_of_readme(folder, configs, split)) if configs else _parts_by_name(folder, split)
+    if configs:
+        return Parts(*files_of_readme(folder, configs, split))
+    parts = _parts_by_name(folder, split)
+    entries = [path for path in folder.iterdir() if not path.name.startswith((".", "__"))]
+    has_tables = parts.queries or parts.corpus or parts.qrels
+    return find(entries[0], split) if not has_tables and len(entries) == 1 and entries[0].is_dir() else parts
 
 
 def _only_subset(configs: Configs) -> Configs:
@@ -374,10 +376,6 @@ def _folder(folder: Path, table: Table) -> Path | None:
     folders = {path.name.lower(): path for path in _sorted(folder) if path.is_dir()}
     alone = next(iter(subsets(folder)), {}) if len(subsets(folder)) == 1 else {}
     return next((folders[name] for name in _names()[table] if name in folders), alone.get(table))
-
-
-def _is_table(name: str, table: Table) -> bool:
-    return name.lower() in _names()[table]
 
 
 def _sorted(folder: Path) -> Iterable[Path]:

@@ -132,7 +132,7 @@ def test_any_row_of_jsonl_differs_in_its_text_alone(
         (f'{{"tekst": "{PHONE}"}}', "found no 'text', expected it in every row"),
         (f'{{"text": {{"{PHONE}": 1}}}}', "found a mapping as 'text', expected text, or a list of texts"),
         (f'{{"text": "{PHONE}", "text": "b"}}', "found a key twice"),
-        ("[" * 100_000, "not valid JSON"),
+        ("[" * 100_000, "found deeper nesting, expected at most 100 levels"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(tmp_path: Path, line: str, said: str) -> None:
