@@ -41,7 +41,7 @@ class JsonRow(Piece):
     before: str
     """Text between the object and the one before it, if both are of one document."""
     source: str
-    found: Mapping[Path, str]
+    texts_by_path: Mapping[Path, str]
     numeric: int
     key: str | None
     """Key under which the spans are written into the row; None to write none."""
@@ -51,7 +51,7 @@ class JsonRow(Piece):
     @property
     def texts(self) -> list[tuple[str, str]]:
         """Return (path, text) of every text, with paths such as `messages.0.content`."""
-        return [(".".join(map(str, path)), text) for path, text in self.found.items()]
+        return [(".".join(map(str, path)), text) for path, text in self.texts_by_path.items()]
 
     @property
     def numbers(self) -> int:
@@ -60,9 +60,8 @@ class JsonRow(Piece):
 
     def masked(self, masked: list[Masked]) -> bytes:
         """Return the bytes with masked texts and, if `key` is set, the spans as the last key of the object."""
-        new = {
-            path: result for (path, old), result in zip(self.found.items(), masked, strict=True) if result.text != old
-        }
+        both = zip(self.texts_by_path.items(), masked, strict=True)
+        new = {path: result for (path, old), result in both if result.text != old}
         pieces, copied = [self.before], 0
         for path, start, end in _strings(self.source) if new else ():
             if path in new:
@@ -132,9 +131,11 @@ class _Rows:
                 yield self.text.file.unread(line)
             elif not line.text.strip():
                 yield Piece(self.text, line.number, line.raw)
+            elif self.text.file.nests_too_deep(line.text):
+                yield self.text.file.deep_problem(line.number)
             else:
                 try:
-                    record = json_object(self.text.file, line.number, line.text, _DECODER)
+                    record = json_object(line.number, line.text, _DECODER)
                     if isinstance(record, Problem):
                         yield record
                     else:

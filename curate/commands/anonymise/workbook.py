@@ -115,10 +115,10 @@ class TextCell(NamedTuple):
         """Return the cell with a text of its own, instead of one that cells share or that a formula makes."""
         attributes = {**self.element.attributes, "t": "inlineStr"}
         prefix = self.element.tag[: -len("c")]
-        named = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
+        tag = f"{prefix}c" + "".join(f" {name}={quoteattr(attribute)}" for name, attribute in attributes.items())
         content = escape(text, quote=False).replace("\r", "&#13;")
         inner = f'<{prefix}is><{prefix}t xml:space="preserve">{content}</{prefix}t></{prefix}is>'
-        return f"<{prefix}c{named}>{inner}</{prefix}c>".encode("ascii", "xmlcharrefreplace")
+        return f"<{tag}>{inner}</{prefix}c>".encode("ascii", "xmlcharrefreplace")
 
 
 @dataclass
@@ -309,8 +309,8 @@ class Workbook:
         chain = self._lost["formulas"] > 0
         for part, name in (("[Content_Types].xml", "Override"), (_relations(self._book), "Relationship")):
             listed = _elements(self._parts[part], name) if chain else []
-            named = [element for element in listed if any(_CHAIN in value for value in element.attributes.values())]
-            self._edits[part] += [(element.start, element.end, b"") for element in named]
+            chained = [element for element in listed if any(_CHAIN in text for text in element.attributes.values())]
+            self._edits[part] += [(element.start, element.end, b"") for element in chained]
         with zipfile.ZipFile(stream, "w") as archive:
             for info in self._infos:
                 if not (chain and _CHAIN in info.filename):

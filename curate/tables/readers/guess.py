@@ -67,8 +67,8 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
         raise DataError(f"{source.place}: found no row, expected {table}; check the file")
     chosen: dict[str, str] = dict(named or {})
     if table == "queries" and isinstance(source, File) and source.kind == "tagged":
-        asked = next((name for name in ASKED if name in columns), None)
-        chosen = ({"text": asked} if asked else {}) | chosen
+        query_field = next((name for name in ASKED if name in columns), None)
+        chosen = ({"text": query_field} if query_field else {}) | chosen
     if table == "qrels" and [*columns] == numbered(len(columns)) and len(columns) in _ORDERS:  # without a header
         chosen = dict(zip(_ORDERS[len(columns)], columns, strict=True)) | chosen
         chosen.pop("iteration", None)
@@ -103,13 +103,13 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
 def _all_names(source: Source, columns: Iterable[str]) -> list[str]:
     """Return the names of all columns in the first rows; of a form that makes other rows, those it does not know."""
     if not isinstance(source, File) or source.form is None:
-        raw, known = source.rows(), set[str]()
+        raw, role_names = source.rows(), set[str]()
     else:
         names_of_roles = [*roles("queries").names.values(), *roles("corpus").names.values()]
-        raw, known = source.raw(), {*chain.from_iterable(names_of_roles)}
+        raw, role_names = source.raw(), {*chain.from_iterable(names_of_roles)}
     first = (row for row in islice(raw, LOOKED) if isinstance(row, Row))
     names = dict.fromkeys(name for row in first for name in _deep(row.values))
-    return [name for name in names or columns if plain_name(name.rsplit(".", 1)[-1]) not in known]
+    return [name for name in names or columns if plain_name(name.rsplit(".", 1)[-1]) not in role_names]
 
 
 def _deep(content: object, prefix: str = "") -> Iterable[str]:

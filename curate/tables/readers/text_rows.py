@@ -124,7 +124,7 @@ def jsonl(file: TextFile) -> Iterator[Row | Problem]:
     def row(number: int, text: str, position: int) -> Row | Problem:
         if file.nests_too_deep(text):
             raise file.too_deep(number)
-        record = json_object(file, number, text.rstrip())
+        record = json_object(number, text.rstrip())
         return record if isinstance(record, Problem) else Row(number, record, position)
 
     return each(file, row)
@@ -257,12 +257,8 @@ class JsonDocument:
 _DECODER = json.JSONDecoder()
 
 
-def json_object(
-    file: TextFile, number: int, text: str, decoder: json.JSONDecoder = _DECODER
-) -> dict[str, object] | Problem:
-    """Return the object in a line of JSON, or the problem why there is none."""
-    if file.nests_too_deep(text):
-        return file.deep_problem(number)
+def json_object(number: int, text: str, decoder: json.JSONDecoder = _DECODER) -> dict[str, object] | Problem:
+    """Return the object in a line of JSON that does not nest too deeply, or the problem why there is none."""
     try:
         record = decoder.decode(text)
     except json.JSONDecodeError as error:

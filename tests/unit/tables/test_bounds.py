@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import openpyxl
@@ -58,10 +59,12 @@ def test_a_long_element_of_a_list_stops(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
-def test_an_archive_that_holds_too_much_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: object) -> None:
+def test_an_archive_that_holds_too_much_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
     monkeypatch.setattr(packed, "_INFLATED", 10_000)
     path = tmp_path / ("c.jsonl.gz" if pack is gzip.compress else "c.jsonl.bz2")
-    path.write_bytes(pack(b'{"id": 1, "text": "a"}\n' * 10_000))  # type: ignore[operator]
+    path.write_bytes(pack(b'{"id": 1, "text": "a"}\n' * 10_000))
     with pytest.raises(DataError, match=r"more than 10 times its size, expected less; .* ingest\.bounds\.ratio=NUMBER"):
         read(path)
     assert len(read(path, Bounds(ratio=100_000))) == 10_000
