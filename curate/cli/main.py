@@ -1,7 +1,5 @@
 """Entry point of the `curate` command, and its exit codes: 0 for success, else by class of error (error_codes.yaml)."""
 
-import math
-import shlex
 import sys
 
 from curate.system import interrupts
@@ -53,26 +51,11 @@ def _ended() -> int | str | None:
     return complain(Stopped(STOPPED)) if code == interrupts.EXIT else code  # before a command has begun
 
 
-def _next(error: BaseException) -> list[str]:
-    """Return lines with commands that go on: the refused one with a sufficient `--max-cost`, or with each reading.
-
-    Empty if nothing is to be chosen, or if the cost estimate has no price.
-    """
-    from curate.core.errors import BudgetError, UserError
-
-    options = error.options if isinstance(error, UserError) else ()
-    rows = error.planned if isinstance(error, BudgetError) else ()
-    most = rows[-1].online if rows else None  # of several models the last row is what they come to
-    if most is not None:
-        options = [["--max-cost", f"{math.ceil(most * 100) / 100:.2f}{rows[-1].currency}"]]
-    return [f"next: {shlex.join(['curate', *sys.argv[1:], *words])}" for words in options]
-
-
 def complain(error: BaseException) -> int:
     """Report an error on standard error and, if JSON output was requested, as JSON; return the exit code.
 
-    Printed are all lines of the message; for an OSError the file and the reason; for an error in the program a
-    traceback.
+    Printed are what happened, where, what was expected and found there, and what to try; for an error in the program
+    its traceback.
     """
     import traceback
 
@@ -86,7 +69,7 @@ def complain(error: BaseException) -> int:
     elif show := getattr(error, "show", None):  # of the command line's own errors: with the usage
         show()
     else:
-        for line in [*failure.message.splitlines(), *_next(error)]:
-            typer.echo(f"curate: {line}", err=True)
+        for line in answers.told(error, failure):
+            typer.echo(line, err=True)
     answers.refuse(failure)
     return failure.exit

@@ -54,9 +54,9 @@ def read_yaml(path: Path) -> Settings:
     return settings
 
 
-def kind_of(content: object) -> str:
-    """Return a word for the type of a value, as users of YAML and JSON call it."""
-    words = {dict: "a mapping", list: "a list", str: "text", bool: "true/false", type(None): "nothing"}
+def kind_of(content: object, mapping: str = "a mapping") -> str:
+    """Return a word for the type of a value, as users of YAML call it, and those of JSON but for `mapping`."""
+    words = {dict: mapping, list: "a list", str: "text", bool: "true/false", type(None): "nothing"}
     return words.get(type(content), "a number" if isinstance(content, int | float) else type(content).__name__)
 
 

@@ -4,6 +4,7 @@ CurateError
 ├── UserError         the input is wrong; the message has the place, the expected value and a remedy; exit code 2
 │   ├── ConfigError   a pipeline file, an option or a name
 │   ├── DataError     a file of queries, documents, qrels or grades
+│   │   └── TableError its rows or cells, each with its place
 │   ├── NotFound      a named run, table, sample or ledger does not exist
 │   ├── MissingExtra  an optional package that is not installed
 │   └── BudgetError   no budget was given, or it would be exceeded
@@ -21,7 +22,8 @@ CurateError
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 
 class CurateError(Exception):
@@ -31,7 +33,7 @@ class CurateError(Exception):
 class UserError(CurateError):
     """The user's input is wrong, and the message says where and what to do.
 
-    `options` are the readings to choose from, if there are several: words to type behind the refused command.
+    `options` are the ways to go on, or the readings to choose from: words to type behind the refused command.
     """
 
     def __init__(self, message: str, options: Sequence[Sequence[str]] = ()) -> None:
@@ -51,6 +53,37 @@ class ConfigError(UserError):
 
 class DataError(UserError):
     """A data file has missing or wrong content."""
+
+
+@dataclass(frozen=True)
+class TableFault:
+    """What is wrong in a table, without any text of it; `at` is file, line and column, as far as they are known."""
+
+    at: str
+    found: str
+    expected: str
+    remedy: str
+
+    @property
+    def finding(self) -> str:
+        """Return the fault as a sentence without a remedy."""
+        return f"{self.at}: found {self.found}, expected {self.expected}"
+
+    def __str__(self) -> str:
+        return f"{self.finding}; {self.remedy}"
+
+
+class TableError(DataError):
+    """A table, or rows and cells of it, are wrong; the message has a line per fault."""
+
+    def __init__(self, faults: Sequence[TableFault], options: Sequence[Sequence[str]] = ()) -> None:
+        super().__init__("\n".join(map(str, faults)), options)
+        self.faults = faults
+
+    @classmethod
+    def at(cls, place: object, found: str, expected: str, remedy: str, options: Sequence[Sequence[str]] = ()) -> Self:
+        """Return the error of one fault."""
+        return cls([TableFault(str(place), found, expected, remedy)], options)
 
 
 class NotFound(UserError):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, cast
 
-from curate.core.errors import ConfigError, DataError, UserError, suggestion
+from curate.core.errors import ConfigError, TableError, TableFault, UserError, suggestion
 from curate.core.figures import Record, figure
 from curate.review import desk as answers
 from curate.review.desk import ADJUDICATED, Answer, Desk
@@ -103,24 +103,23 @@ def take_back(
     """Record the answers in the sheets of a sample; return one result per file.
 
     `assessor` is who filled in the files; None to read it from the sheet's column. If any row has a problem, nothing is
-    imported: DataError with one line per problem in all files. With `keep_good_rows`, such rows are left out and listed
-    in the results. Contradicting answers of one person in two files are always an error; if the files are imported one
-    by one, the later answer counts.
+    imported: TableError with one fault per problem in all files. With `keep_good_rows`, such rows are left out and
+    listed in the results. Contradicting answers of one person in two files are always an error; if the files are
+    imported one by one, the later answer counts.
     """
     sheets: list[tuple[Path, str, Returned]] = []
-    refused: list[str] = []
+    faults: list[TableFault] = []
     for file in files:
         try:
             sheets.append((file, *_returned(review, file, assessor)))
-        except DataError as error:
-            refused.append(str(error))
-    refused += _contradictions(sheets)
+        except TableError as error:
+            faults += error.faults
+    faults += _contradictions(sheets)
+    mended_by_option = not faults
     if not keep_good_rows:
-        bad = [f"{file}, {problem}" for file, _, returned in sheets for problem in returned.problems]
-        hint = "nothing was imported; mend these rows, or import the others with --keep-good-rows"
-        refused += [*bad, hint] if bad and not refused else bad
-    if refused:
-        raise DataError("\n".join(refused))
+        faults += [problem.fault(file) for file, _, returned in sheets for problem in returned.problems]
+    if faults:
+        raise TableError(faults, [["--keep-good-rows"]] if mended_by_option else ())
     return [_record(review, file, person, returned) for file, person, returned in sheets]
 
 
@@ -129,30 +128,33 @@ def _returned(review: Desk, file: Path, assessor: str | None) -> tuple[str, Retu
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise DataError(f"{file}: cannot be read ({error.strerror}), expected a sheet; check the path") from error
+        raise TableError.at(file, f"no readable file ({error.strerror})", "a sheet", "check the path") from error
     sheet = read(content, str(file), form)
     person = assessor or signed_by(sheet, (*review.assessors, ADJUDICATED))
     if person is None:
-        raise DataError(
-            f"{file}: found no name of an assessor, expected one in the column {form.headers['assessor']!r}; "
-            f"name who filled it in with --assessor ({suggestion(file.stem, review.assessors)})"
+        raise TableError.at(
+            file,
+            "no name of an assessor",
+            f"an assessor in the column {form.headers['assessor']!r}",
+            f"name who filled it in with --assessor ({suggestion(file.stem, review.assessors)})",
         )
     rows: Mapping[str, tuple[str, ...]] = {row.row_id: row.texts for row in review.rows(person)}
     others = review.sample.rows.keys() - rows.keys()
     return person, check(sheet, form, rows, person, others)
 
 
-def _contradictions(sheets: Sequence[tuple[Path, str, Returned]]) -> Iterator[str]:
-    """Yield one message per row to which one person gives different answers in two files."""
+def _contradictions(sheets: Sequence[tuple[Path, str, Returned]]) -> Iterator[TableFault]:
+    """Yield one fault per row to which one person gives different answers in two files."""
     first_entries: dict[tuple[str, str], tuple[Path, SheetEntry]] = {}
     for file, person, returned in sheets:
         for entry in returned.answers:
             first_file, first_entry = first_entries.setdefault((person, entry.row_id), (file, entry))
             if entry.answer != first_entry.answer:
-                yield (
-                    f"{file}, row {entry.row} ({entry.row_id}): found {entry.answer or 'no answer'}, expected "
-                    f"{first_entry.answer or 'no answer'} as in {first_file}, row {first_entry.row}; take the files "
-                    "back one by one, the one that counts last"
+                yield TableFault(
+                    f"{file}:{entry.row} ({entry.row_id})",
+                    entry.answer or "no answer",
+                    f"{first_entry.answer or 'no answer'} as in {first_file}:{first_entry.row}",
+                    "take the files back one by one, the one that counts last",
                 )
 
 

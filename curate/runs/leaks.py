@@ -116,7 +116,7 @@ def _read(
         for row in source.rows(wanted(names)):
             thing = convert(row, names)
             if isinstance(thing, Problem):
-                raise DataError(thing.sentence(source.place))
+                raise thing.error(source.place)
             yield thing
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -12,12 +13,14 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import IO, Any, Generic, TypeVar
 
-from curate.core.errors import ConfigError
+from curate.core.errors import BudgetError, ConfigError, TableError, TableFault, UserError
 from curate.core.figures import Record, figure
+from curate.system import interrupts
 from curate.view import output_mode
 
 PACKAGE = "curate-ir"
 CODES = Path(__file__).with_name("error_codes.yaml")
+_REPEATED = ("--set", "--column")
 OURS = {"curate", "typer", "builtins"}
 """Packages whose error classes have codes.
 
@@ -31,6 +34,10 @@ class Failure(Record, schema_name="error"):
     code: str = figure("kind of the error")
     message: str = figure("message, which may have several lines")
     exit: int = figure("exit code")
+    at: str | None = figure("file, line and column of the first fault of a table", optional=True)
+    expected: str | None = figure("what should stand there", optional=True)
+    got: str | None = figure("what stands there, without any text of the corpus", optional=True)
+    tries: tuple[str, ...] | None = figure("remedies, and commands that go on", key="try", optional=True)
 
 
 class Envelope(Record, schema_name="answer"):
@@ -144,7 +151,56 @@ def failure(error: BaseException) -> Failure:
     kinds = codes()
     ours = (kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in OURS)
     code = next(kinds[name] for name in ours if name in kinds)
-    return Failure(code, _message(error), listed()[code]["exit"])
+    faults = _faults(error)
+    first: TableFault | None = faults[0] if faults else None
+    tries = [*dict.fromkeys(fault.remedy for fault in faults), *_commands(error)]
+    return Failure(
+        code,
+        _message(error),
+        listed()[code]["exit"],
+        at=first.at if first else None,
+        expected=first.expected if first else None,
+        got=first.found if first else None,
+        tries=tuple(tries) if tries else None,
+    )
+
+
+def told(error: BaseException, failed: Failure) -> Iterator[str]:
+    """Yield an error as the lines of a terminal: what happened, where, what was expected and found, what to try."""
+    if faults := _faults(error):
+        yield "error: invalid data" + (f" in {len(faults)} places" if len(faults) > 1 else "")
+        for fault in faults:
+            yield f"at: {fault.at}"
+            yield f"expected {fault.expected}, got {fault.found}"
+    else:
+        first, *more = failed.message.splitlines()
+        yield f"{'curate' if failed.exit == interrupts.EXIT else 'error'}: {first}"
+        yield from more
+    yield from (f"try: {remedy}" for remedy in failed.tries or ())
+
+
+def _faults(error: BaseException) -> Sequence[TableFault]:
+    return error.faults if isinstance(error, TableError) else ()
+
+
+def _commands(error: BaseException) -> list[str]:
+    """Return commands that go on: the refused one with a sufficient `--max-cost`, or with each reading.
+
+    Empty if nothing is to be chosen, or if the cost estimate has no price.
+    """
+    options = error.options if isinstance(error, UserError) else ()
+    rows = error.planned if isinstance(error, BudgetError) else ()
+    most = rows[-1].online if rows else None  # of several models the last row is what they come to
+    if most is not None:
+        options = [["--max-cost", f"{math.ceil(most * 100) / 100:.2f}{rows[-1].currency}"]]
+    return [shlex.join(["curate", *_without(words[0]), *words]) for words in options]
+
+
+def _without(option: str) -> Sequence[str]:
+    """Return the typed words without an option that is to be given again, unless it may stand several times."""
+    typed = sys.argv[1:]
+    at = typed.index(option) if option in typed and option not in _REPEATED else len(typed)
+    return [*typed[:at], *typed[at + 2 :]]
 
 
 @cache

@@ -11,7 +11,7 @@ import polars as pl
 from curate.commands.agree import policies
 from curate.commands.agree.policies import PolicyLabels, RemovedPairs, SystemOrders
 from curate.commands.agree.ratings_file import checked_rows
-from curate.core.errors import DataError
+from curate.core.errors import TableError
 from curate.core.figures import Record, figure
 from curate.core.protocols import Progress, quiet
 from curate.core.records import FILTERED
@@ -158,9 +158,9 @@ def _read_grades(path: Path, scale: Scale) -> pl.DataFrame:
     for line, (query_id, doc_id, grade) in checked_rows(path, [*PAIR, "grade"]):
         if grade not in scale.labels:
             labels = ", ".join(scale.labels)
-            raise DataError(f"{path}:{line}, column grade: found {grade!r}, expected one of {labels}; correct it")
+            raise TableError.at(f"{path}:{line}, column grade", f"{grade!r}", f"one of {labels}", "correct it")
         if (query_id, doc_id) in seen:
-            raise DataError(f"{path}:{line}: found a pair for the second time, expected a row per pair; leave one out")
+            raise TableError.at(f"{path}:{line}", "a pair for the second time", "a row per pair", "leave one out")
         seen[query_id, doc_id] = grade in scale.relevant
     rows = [(*pair, relevant, 1.0) for pair, relevant in seen.items()]
     return pl.DataFrame(rows, schema=policies.TRUTH, orient="row")

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from curate.core.errors import ConfigError, DataError, suggestion
+from curate.core.errors import ConfigError, TableError, suggestion
 from curate.core.figures import Record, figure
 from curate.core.protocols import Progress, quiet
 from curate.panel import judge_dependence
@@ -207,17 +207,21 @@ def read(path: Path, layout: Layout) -> Ratings:
     for line, row in texts(source, plan.needed):
         _add_row(cells, row, layout, plan, f"{path}:{line}")
     if plan.form == "long" and not layout.rater and len(cells.label_numbers) == len(cells.items) > 0:
-        raise DataError(
-            f"{path}: found no item with two ratings ({plan.notes[0]}), expected some; if these columns are raters "
-            f"themselves, give --raters {plan.rater},{plan.columns[0]}",
+        raise TableError.at(
+            path,
+            f"no item with two ratings ({plan.notes[0]})",
+            "items with two ratings",
+            f"if these columns are raters themselves, give --raters {plan.rater},{plan.columns[0]}",
             options=[["--raters", f"{plan.rater},{plan.columns[0]}"]],
         )
     coded = _coded(cells, layout, plan, notes)
     if not cells.items or (len(coded.raters) < 2 and plan.form != "counts"):
         no_truth = f" beside {coded.truth}, the truth" if coded.truth else ""
-        raise DataError(
-            f"{path}: found {len(cells.items)} items and {len(coded.raters)} raters{no_truth}, expected an item and "
-            "two raters at least; choose the columns with --raters, or with --item, --rater and --rating"
+        raise TableError.at(
+            path,
+            f"{len(cells.items)} items and {len(coded.raters)} raters{no_truth}",
+            "an item and two raters at least",
+            "choose the columns with --raters, or with --item, --rater and --rating",
         )
     return coded
 
@@ -236,19 +240,17 @@ def _add_row(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: Rating
     key = tuple(row[name] for name in plan.item) or (row_place,)
     if not any(key):
         where = f"{row_place}, column {' or '.join(plan.item)}"
-        raise DataError(f"{where}: found an empty cell, expected the name of an item; fill it in")
+        raise TableError.at(where, "an empty cell", "the name of an item", "fill it in")
     new = key not in cells.items
     hint = f"give {plan.hint}, or leave" if plan.hint else "name more columns of an item with --item, or leave"
     if not new and plan.form != "long":
-        raise DataError(
-            f"{row_place}: found an item for the second time, expected a row per item; {hint} one of them out"
-        )
+        raise TableError.at(row_place, "an item for the second time", "a row per item", f"{hint} one of them out")
     item_number = cells.items.setdefault(key, len(cells.items))
     if plan.cluster:
         _cluster(cells, item_number, row[plan.cluster], f"{row_place}, column {plan.cluster}")
     for rater, column, rating in _row_ratings(cells, row, plan, row_place):
         if (item_number, rater) in cells.label_numbers:
-            raise DataError(f"{row_place}: found a second rating of an item by one rater, expected one; {hint} one out")
+            raise TableError.at(row_place, "a second rating of an item by one rater", "one rating", f"{hint} one out")
         cells.label_numbers[item_number, rater] = _label(cells, rating, layout, f"{row_place}, column {column}")
 
 
@@ -265,18 +267,18 @@ def _row_ratings(
         return [(cells.raters.setdefault(str(index), index), name, name) for index, name in enumerate(row_labels)]
     name = row[str(plan.rater)]
     if not name:
-        raise DataError(f"{row_place}, column {plan.rater}: found an empty cell, expected a rater's name; fill it in")
+        raise TableError.at(f"{row_place}, column {plan.rater}", "an empty cell", "a rater's name", "fill it in")
     return [(cells.raters.setdefault(name, len(cells.raters)), plan.columns[0], row_ratings[0])]
 
 
 def _cluster(cells: _Cells, number: int, name: str, cell_place: str) -> None:
     if not name:
-        raise DataError(f"{cell_place}: found an empty cell, expected a cluster for every item; fill it in")
+        raise TableError.at(cell_place, "an empty cell", "a cluster for every item", "fill it in")
     if number == len(cells.clusters):
         cells.clusters.append(name)
     elif cells.clusters[number] != name:
-        raise DataError(
-            f"{cell_place}: found another cluster than before for this item, expected the same; correct one"
+        raise TableError.at(
+            cell_place, "another cluster than before for this item", "one cluster per item", "correct one"
         )
 
 
@@ -288,16 +290,24 @@ def _label(cells: _Cells, text: str, layout: Layout, cell_place: str) -> int:
         cells.labels[text] = len(cells.labels)
         cells.first_cells.append(cell_place)
         if layout.order and _index(text, layout.order) is None:
-            raise DataError(
-                f"{cell_place}: found {_quoted(text)}, expected one of {', '.join(layout.order)}, or nothing; "
-                "correct the cell, or name all ratings with --order"
-            )
+            expected = f"one of {', '.join(layout.order)}, or nothing"
+            remedy = "correct the cell, or name all ratings with --order"
+            raise TableError.at(cell_place, _quoted(text), expected, remedy, _admitting(text, layout))
         if len(cells.labels) > MOST:
-            raise DataError(
-                f"{cell_place}: found more than {MOST} different ratings, expected at most {MOST}; choose the columns "
-                "that hold ratings with --raters"
+            raise TableError.at(
+                cell_place,
+                f"more than {MOST} different ratings",
+                f"at most {MOST}",
+                "choose the columns that hold ratings with --raters",
             )
     return cells.labels[text]
+
+
+def _admitting(text: str, layout: Layout) -> list[list[str]]:
+    """Return options with which a rating outside the scale counts as missing, or as its last; none for a long text."""
+    if _quoted(text) != repr(text) or "," in text:
+        return []
+    return [["--set", f"blank={','.join((*layout.blank, text))}"], ["--order", ",".join((*layout.order, text))]]
 
 
 def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[str]) -> Ratings:
@@ -315,7 +325,7 @@ def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[s
     if not_number is not None and (scale == "interval" or (scale == "ordinal" and not layout.order)):
         where = "--order" if layout.order else cells.first_cells[cells.labels[not_number]]
         remedy = "use --scale ordinal" if layout.order else "give --order with all ratings, or --scale nominal"
-        raise DataError(f"{where}: found {_quoted(not_number)}, expected a number on the scale `{scale}`; {remedy}")
+        raise TableError.at(where, _quoted(not_number), f"a number on the scale `{scale}`", remedy)
     order = layout.order or _sorted(labels)
     code = np.array([_index(text, order) if number in used else -1 for text, number in cells.labels.items()] + [-1])
     matrix = np.full((len(cells.items), len(cells.raters) + 1), -1, dtype=np.int64)

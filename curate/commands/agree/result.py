@@ -223,7 +223,8 @@ def _measured_frame(ratings: object, layout: Layout, seed: int) -> FileAgreement
         try:
             return measure(path, layout, seed)
         except CurateError as error:  # names a file that nobody has seen
-            raise type(error)(str(error).replace(str(path), "the frame")) from None
+            error.args = (str(error).replace(str(path), "the frame"),)
+            raise
 
 
 def _measured(figures: FileAgreement, positive: Sequence[str], source: str) -> AgreementResult:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from curate.commands.anonymise.pieces import Fields
-from curate.core.errors import DataError
+from curate.core.errors import TableError
 from curate.pii.masking import Masked
 from curate.tables.readers.parquet import Columnar
 
@@ -100,7 +100,7 @@ class ColumnarFile:
         self._names = _chosen(self._schema, fields, str(file.path))
         kinds = {self._schema.field(names[0]).type for names in self._names}
         if file.format == "arrow" and any("dictionary" in str(kind) for kind in kinds):
-            raise DataError(f"{file.path}: found a dictionary of texts, expected texts; save the file as Parquet")
+            raise TableError.at(file.path, "a dictionary of texts", "texts", "save the file as Parquet")
 
     def parts(self) -> Iterator[Rows]:
         """Yield the rows in order."""
@@ -151,9 +151,7 @@ def _chosen(schema: "pa.Schema", fields: Fields, path: str) -> list[Sequence[str
     for name in fields.columns(columns, path):
         names, kind = kinds[name]
         if not _textual(kind):
-            raise DataError(
-                f"{path}: found {kind} as {name!r}, expected text or lists of it; name another column with --field"
-            )
+            raise TableError.at(path, f"{kind} as {name!r}", "text or lists of it", "name another column with --field")
         chosen.append(names)
     return chosen
 

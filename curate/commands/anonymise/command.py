@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from io import SEEK_END
 from pathlib import Path
@@ -339,7 +340,8 @@ def _grouped(rows: Iterator[Piece | Problem], command: AnonymiseCommand, summary
     for piece in rows:
         if isinstance(piece, Problem):
             if command.on_error == "stop":
-                raise DataError(f"{piece.sentence(command.source_name)}, or leave such rows out with --on-error drop")
+                unread = replace(piece, remedy=f"{piece.remedy}, or leave such rows out with --on-error drop")
+                raise unread.error(command.source_name, [["--on-error", "drop"]])
             summary.dropped += 1
             continue
         summary.spared += isinstance(piece, jsonl.JsonRow) and piece.key == SPARE and command.spans_key is None

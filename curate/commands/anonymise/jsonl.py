@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from curate.commands.anonymise.pieces import Fields, Piece, RawText
-from curate.core.config import kind_of
-from curate.core.errors import DataError
+from curate.core.errors import TableError
 from curate.pii.masking import Masked
-from curate.tables.readers import Problem
+from curate.tables.readers import Problem, json_kind
 from curate.tables.readers.encoding import ending
 from curate.tables.readers.text_rows import CORRECT, FIX, JsonDocument, is_document, json_object
 
@@ -147,19 +146,19 @@ class _Rows:
         """Yield the elements of a document; DataError if one cannot be read, since the others depend on it."""
         path, codec = self.text.file.path, self.text.codec
         if self.text.file.encoding == "big5":  # two of its codes may be one character
-            raise DataError(f"{path}: found a JSON document in Big5, expected UTF-8; save it as UTF-8")
+            raise TableError.at(path, "a JSON document in Big5", "UTF-8", "save it as UTF-8")
         document, number = JsonDocument(self.text.file, _DECODER), 1
         try:
             for number, record in enumerate(document.entries(), start=1):
                 raw = codec.encode(document.before + document.source)
                 yield self._row(number, raw, record, document.source, document.before)
         except _UnfitError as unfit:
-            raise DataError(unfit.problem(number, CORRECT).sentence(str(path))) from None
+            raise unfit.problem(number, CORRECT).error(str(path)) from None
         yield Piece(self.text, number, codec.encode(document.before))
 
     def _row(self, number: int, raw: bytes, record: object, source: str, before: str = "") -> JsonRow:
         if not isinstance(record, dict):
-            raise _UnfitError(kind_of(record), "one JSON object")
+            raise _UnfitError(json_kind(record), "one JSON object")
         place = str(self.text.file.path)
         if self._first:
             self._first = False
@@ -167,9 +166,8 @@ class _Rows:
         key = next((key for key in self._keys if key not in record), None)
         if self._keys and key is None:
             names = " and ".join(f"`{key}`" for key in self._keys)
-            raise DataError(
-                f"{place}:{number}: found the key {names}, expected a free one for the spans; name it with "
-                "--set spans_key=KEY"
+            raise TableError.at(
+                f"{place}:{number}", f"the key {names}", "a free key for the spans", "name it with --set spans_key=KEY"
             )
         texts, numeric = _texts(record, self.fields)
         return JsonRow(self.text, number, raw, before, source, texts, numeric, key, empty=not record)
@@ -192,7 +190,7 @@ def _texts(record: Mapping[str, object], fields: Fields) -> tuple[Mapping[Path, 
                     numbers.add(path)
         except KeyError as error:
             if name not in fields.optional:
-                raise _UnfitError(f"no {name!r}", "it in every row", _MISSING) from error
+                raise _UnfitError(f"no {name!r}", f"{name!r} in every row", _MISSING) from error
     return texts, len(numbers)
 
 
@@ -226,7 +224,7 @@ def _leaves_of(node: object, names: Sequence[str], path: Path) -> Iterator[tuple
     elif isinstance(node, dict) or (names and node is not None):
         reached = ".".join(map(str, path))
         expected = f"an object with {'.'.join(names)!r}" if names else "text, or a list of texts"
-        raise _UnfitError(f"{kind_of(node)} as {reached!r}", expected, "name a field inside it with --field A.B")
+        raise _UnfitError(f"{json_kind(node)} as {reached!r}", expected, "name a field inside it with --field A.B")
     elif isinstance(node, str) or (isinstance(node, int) and not isinstance(node, bool)):
         yield path, node
 

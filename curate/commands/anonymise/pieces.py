@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Literal
 
-from curate.core.errors import DataError
+from curate.core.errors import DataError, TableError
 from curate.pii.masking import Masked
 from curate.pii.patterns import script
 from curate.tables.readers import Problem, Table
@@ -59,9 +59,11 @@ class Fields:
         absent = [name for name in fields.names if name not in {*columns, *fields.optional}]
         chosen = [name for name in fields.names if name in columns]
         if absent or not chosen:
-            raise DataError(
-                f"{place}: found the columns {shown_names([*columns])}, expected {', '.join(absent or fields.names)}; "
-                "name the column of the texts with --field"
+            raise TableError.at(
+                place,
+                f"the columns {shown_names([*columns])}",
+                ", ".join(absent or fields.names),
+                "name the column of the texts with --field",
             )
         return chosen
 

@@ -8,7 +8,7 @@ from typing import Literal
 import polars as pl
 
 from curate.core.config import check
-from curate.core.errors import DataError
+from curate.core.errors import TableError
 from curate.core.protocols import Progress, quiet
 from curate.runs.python_errors import python_errors
 from curate.view import html
@@ -114,11 +114,9 @@ def anonymise(
 
 def _texts(texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
-        raise DataError("anonymise: found one text, expected a list of texts; write [text]")
+        raise TableError.at("anonymise", "one text", "a list of texts", "write [text]")
     raw = list(texts)
     for number, text in enumerate(raw):
         if not isinstance(text, str):
-            raise DataError(
-                f"anonymise: text {number}: found {type(text).__name__}, expected str; leave it out or make it text"
-            )
+            raise TableError.at(f"anonymise: text {number}", type(text).__name__, "str", "leave it out or make it text")
     return raw

@@ -19,7 +19,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from curate.commands.anonymise.pieces import Fields
-from curate.core.errors import DataError
+from curate.core.errors import TableError
 from curate.pii.masking import Masked
 from curate.system.files import BATCH
 from curate.tables.readers.encoding import Bounds
@@ -251,15 +251,19 @@ class Workbook:
         chosen = {name for sheet in self._sheets for name in sheet.columns.values()}
         absent = [name for name in self._fields.names if name not in {*columns, *self._fields.optional}]
         if not chosen or (absent and chosen <= set(self._fields.names)):
-            raise DataError(
-                f"{self._path}: found the columns {shown_names(columns)}, expected "
-                f"{', '.join(absent or self._fields.names)}; name the column of the texts with --field"
+            raise TableError.at(
+                self._path,
+                f"the columns {shown_names(columns)}",
+                ", ".join(absent or self._fields.names),
+                "name the column of the texts with --field",
             )
         for sheet in self._sheets:
             if sheet.has_split_formula():
-                raise DataError(
-                    f"{self._path}: {sheet.name}: found a formula that fills columns of texts and others, expected "
-                    "values; copy the columns and paste their values"
+                raise TableError.at(
+                    f"{self._path}: {sheet.name}",
+                    "a formula that fills columns of texts and others",
+                    "values",
+                    "copy the columns and paste their values",
                 )
             if sheet.header and not sheet.columns:
                 self._notify(f"{self._path}: the sheet {sheet.name} has none of these columns and stays as it is")
@@ -329,9 +333,11 @@ class Workbook:
         if part not in self._outside and part != self._strings:
             self._outside[part] = _texts(xml) if part.endswith((".xml", ".rels", ".vml")) else set()
         if self._repeated(self._outside.get(part, set())):
-            raise DataError(
-                f"{self._path}: found the text of a masked cell in {part} too, expected it in cells alone; delete the "
-                "note, filter, link, chart or pivot table, or save the sheet as CSV"
+            raise TableError.at(
+                self._path,
+                f"the text of a masked cell in {part} too",
+                "such a text in cells alone",
+                "delete the note, filter, link, chart or pivot table, or save the sheet as CSV",
             )
         for start, end, new in sorted(self._edits[part]):
             pieces += [xml[copied:start], new]

@@ -69,7 +69,9 @@ class CheckMaskCommand(OnRun):
                 nothing: Result[Any] = Result(None)
                 return nothing
             result = checks.exchange(answers, folder, kinds)
-        notices = [f"{sheet.file}, {problem}; held back" for sheet in result.taken for problem in sheet.problems]
+        notices = [
+            f"{problem.fault(sheet.file).finding}; held back" for sheet in result.taken for problem in sheet.problems
+        ]
         for line in notices:
             self.notify(line)
         return Result(result.figures, _lines(result), notices)

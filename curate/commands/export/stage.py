@@ -31,9 +31,9 @@ from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, nothing_left, pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.runs import card_facts, graded_labels
 from curate.system.corpus import CountedCorpus, KeptCorpus
-from curate.system.files import frame, read_json, write_table
+from curate.system.files import frame, read_json, there, write_table
 from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest
-from curate.tables.exporters.ids import PublishedIds, published
+from curate.tables.exporters.ids import PublishedIds, of_passages, published
 from curate.tables.exporters.triples import alone
 from curate.tables.kinds import kinds, stages
 
@@ -81,7 +81,7 @@ def run(config: Config, context: Context) -> Report:
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
     provenance = partial(_provenance, config, context, judged, {"lost": lost, "dependence": common.to_json()}, ids)
-    _write(config, context, benchmark, renamed, provenance, grown)
+    _write(config, context, benchmark, renamed, provenance, grown, _passages(context, ids))
     write_table(context.out, gate.TABLE, finds)
     write_table(context.out, "dropped", left_out := _left_out(context, queries, short, ids))
     counts: dict[str, Json] = {
@@ -194,8 +194,9 @@ def _write(
     renamed: pl.DataFrame | None,
     provenance: Callable[..., dict[str, Json]],
     grown: dict[str, Json] | None,
+    passages: pl.DataFrame | None,
 ) -> None:
-    """Write every format with its verdicts and manifest, and the map of renamed ids."""
+    """Write every format with its verdicts, passages and manifest, and the map of renamed ids."""
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
@@ -203,6 +204,9 @@ def _write(
         EXPORTERS.load(name)(_with_progress(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
         synthetic_queries.write(folder, held.queries)
+        if passages is not None:
+            published_documents = [document.doc_id for batch in held.corpus.batches() for document in batch]
+            write_table(folder, "passages", passages.filter(pl.col("doc_id").is_in(published_documents)))
         body = {**manifest.described(held, name), **provenance(held)}
         if grown is not None:
             growth.write(folder, context, grown)
@@ -210,6 +214,13 @@ def _write(
         manifest.write(folder, body)
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
+
+
+def _passages(context: Context, ids: PublishedIds) -> pl.DataFrame | None:
+    """Return the passages of the documents that `ingest` cut, by published ids; None if it cuts none."""
+    if not there(context.folder("ingest"), "passages"):
+        return None
+    return of_passages(context.read("ingest", "passages"), ids)
 
 
 def _part_for(benchmark: Benchmark, name: str) -> Benchmark:

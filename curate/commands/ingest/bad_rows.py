@@ -8,7 +8,7 @@ from functools import partial
 import polars as pl
 
 from curate.commands.ingest import Config
-from curate.core.errors import DataError
+from curate.core.errors import DataError, TableError, TableFault
 from curate.system.files import Gathered
 from curate.tables.readers import Problem, Source, Table
 from curate.tables.readers.items import plain
@@ -25,7 +25,7 @@ class BadRows:
     read: Counter[Table] = field(default_factory=Counter)
     """Table -> number of rows read, valid or not, without rows that the settings exclude."""
     dropped: Gathered = field(default_factory=partial(Gathered, "dropped"))
-    problems: list[str] = field(default_factory=list)
+    faults: list[TableFault] = field(default_factory=list)
 
     def note(
         self,
@@ -45,9 +45,10 @@ class BadRows:
             self.drop(table, key, reason or problem.found)
             return
         header = source.header() or () if columns else ()
-        problem = replace(problem, column=next((name for name in columns if name in header), problem.column))
-        self.problems.append(f"{problem.sentence(source.place)}, or set ingest.on_error: drop")
-        if len(self.problems) == LISTED:
+        column = next((name for name in columns if name in header), problem.column)
+        problem = replace(problem, column=column, remedy=f"{problem.remedy}, or set ingest.on_error: drop")
+        self.faults.append(problem.fault(source.place))
+        if len(self.faults) == LISTED:
             self.stop()
 
     def drop(self, table: Table, name: str, reason: str) -> None:
@@ -55,9 +56,9 @@ class BadRows:
         self.dropped.append({"table": table, "id": name, "stage": "ingest", "reason": reason})
 
     def stop(self) -> None:
-        """Raise DataError with the collected problems, if there are any."""
-        if self.problems:
-            raise DataError("\n".join(self.problems))
+        """Raise TableError with the collected problems, if there are any."""
+        if self.faults:
+            raise TableError(self.faults, [["--set", "ingest.on_error=drop"]])
 
     def reasons(self, table: Table) -> str:
         """Return a clause with the number of dropped rows of a table, by reason; empty if none was dropped."""

@@ -9,7 +9,7 @@ from curate.commands.ingest import Config
 from curate.commands.ingest.bad_rows import BadRows
 from curate.commands.ingest.read_texts import WORDS, ReadTexts
 from curate.core.config import Json
-from curate.core.errors import DataError
+from curate.core.errors import DataError, TableError
 from curate.system.files import frame, write_table
 from curate.tables.readers import Problem, Source
 from curate.tables.readers.items import NAMES, Names, item_labels, shown, wanted
@@ -97,7 +97,9 @@ def _check_header(source: Source, names: Names) -> None:
         return
     for field, choices in names.items():
         if not any(choice in header or choice.split(".")[0] in header for choice in choices):
-            raise DataError(
-                f"{source.place}:1: found the columns {shown_names(header)}, expected {' or '.join(choices)}; "
-                f"name it with ingest.labels.columns.{field}"
+            raise TableError.at(
+                f"{source.place}:1",
+                f"the columns {shown_names(header)}",
+                " or ".join(choices),
+                f"name it with ingest.labels.columns.{field}",
             )

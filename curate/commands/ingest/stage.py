@@ -16,7 +16,7 @@ from curate.commands.ingest.read_texts import ReadTexts
 from curate.core import records, synthetic
 from curate.core.config import Json
 from curate.core.duplicates import Firsts, follow_aliases
-from curate.core.errors import ConfigError, DataError
+from curate.core.errors import ConfigError, DataError, TableError
 from curate.core.progress import StepLabel
 from curate.core.sampling import shuffled
 from curate.pipeline import legacy
@@ -165,9 +165,8 @@ class _Reading:
                     seen.kept += 1
         if seen.kept == 0 and self.sources.tables[table]:
             files_read = ", ".join(source.place for source in self.sources.tables[table])
-            raise DataError(
-                f"{files_read}: found no {table} with text, expected at least one; {self._losses(table, seen)}check "
-                "the file"
+            raise TableError.at(
+                files_read, f"no {table} with text", "at least one", f"{self._losses(table, seen)}check the file"
             )
         self.bad.stop_if_most(table)
 
@@ -181,9 +180,11 @@ class _Reading:
             seen.cut.add(text.id)
         for part, start, end in parts:
             if part.id != text.id and part.id in seen.known:
-                raise DataError(
-                    f"ingest.passages: found the id {shown(part.id)}, which a passage of {shown(text.id)} would have, "
-                    "expected ids without #; rename it"
+                raise TableError.at(
+                    "ingest.passages",
+                    f"the id {shown(part.id)}, which a passage of {shown(text.id)} would have",
+                    "ids without #",
+                    "rename it",
                 )
             seen.known.add(part.id)
             self.extents.append((part.id, text.id, start, end))

@@ -216,8 +216,7 @@ def look(request: InitOptions, progress: Progress = quiet) -> DataSources:
             taken_columns = [column for side, column in texts.items() if table not in (side, "qrels")]
             looks[table] = table_look(located.tables[table], table, known_columns, progress, taken_columns)
     except UserError as error:
-        if remedies := _setting_commands(error, request):
-            raise type(error)("\n".join([str(error), *(f"here: {remedy}" for remedy in remedies)])) from error
+        error.options = error.options or _settings(error, request)
         raise
     return DataSources(request, config, located, looks, cells)
 
@@ -234,12 +233,12 @@ def _text_columns(config: Config, located: Sources) -> tuple[Mapping[Table, str]
     return {}, given_columns or pairing.by_names([*pairing.text_columns(source)])
 
 
-def _setting_commands(error: UserError, request: InitOptions) -> list[str]:
-    """Return commands with the setting that an error requests, one per choice; [] if it requests none."""
+def _settings(error: UserError, request: InitOptions) -> list[list[str]]:
+    """Return options with the setting that an error requests, one per choice; [] if it requests none."""
     message = str(error)
     if bound := _BOUND.search(message):
         lifted = min(10 * int(getattr(BOUNDS, bound[1])), 900 if bound[1] == "depth" else sys.maxsize)
-        return [request.command("--set", f"ingest.bounds.{bound[1]}={lifted}")]
+        return [["--set", f"ingest.bounds.{bound[1]}={lifted}"]]
     match = _ASKED.search(message)
     if match is None:
         return []
@@ -249,14 +248,10 @@ def _setting_commands(error: UserError, request: InitOptions) -> list[str]:
     path = message.partition(": found ")[0]  # a setting of a table needs the name of its file
     files = ("--set", f"ingest.{table}.path={path}") if alone else ()
     values = [json.dumps(choice, ensure_ascii=False) for choice in choices] or ["VALUE"]
-    commands = [request.command(*files, "--set", f"{match[0]}={setting}") for setting in values]
     both = [name for name in TABLES[:2] if request.setting_at("ingest", name, "path") == [path]]
     if len(both) > 1 and any(isinstance(choice, list) for choice in choices):  # sheets of one form hold both tables
-        return [
-            request.command(*(word for name in both for word in ("--set", f"ingest.{name}.sheet={setting}")))
-            for setting in values
-        ]
-    return commands
+        return [[word for name in both for word in ("--set", f"ingest.{name}.sheet={value}")] for value in values]
+    return [[*files, "--set", f"{match[0]}={value}"] for value in values]
 
 
 def named(config: Config, table: Table) -> dict[str, str]:

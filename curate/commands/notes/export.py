@@ -15,7 +15,7 @@ import polars as pl
 
 from curate.commands.notes.measuring import MeasurePlan, ProbeSet, halves
 from curate.commands.notes.table import NotesTable
-from curate.core.errors import ConfigError, DataError
+from curate.core.errors import ConfigError, DataError, TableError
 from curate.core.figures import Record, figure
 from curate.core.protocols import Progress
 from curate.pii.settings import Masking
@@ -131,9 +131,11 @@ def _retrieval(table: NotesTable, texts: Sequence[str]) -> Frames:
     chains = table.chains
     sizes = np.bincount(chains.group)
     if (pairs := int((sizes * (sizes - 1)).sum())) > MOST:
-        raise DataError(
-            f"{table.place}: found groups so large that {pairs:,} pairs are relevant, expected {MOST:,} at most; "
-            "name a finer column with --column group=NAME, or leave out --export"
+        raise TableError.at(
+            table.place,
+            f"groups so large that {pairs:,} pairs are relevant",
+            f"{MOST:,} at most",
+            "name a finer column with --column group=NAME, or leave out --export",
         )
     ids, starts = [f"t{row}" for row in range(len(texts))], np.cumsum(sizes) - sizes
     members = [int(row) for row in chains.member]

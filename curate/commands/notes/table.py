@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from curate.core.errors import ConfigError, DataError, suggestion
+from curate.core.errors import ConfigError, DataError, TableError, suggestion
 from curate.stats.neighbour_recall import Chains
 from curate.stats.tally import Ints
 from curate.tables.readers.encoding import OWN, Bounds
+from curate.tables.readers.file import File
 from curate.tables.readers.ratings import header, opened, texts
 from curate.tables.readers.roles import roles
 
@@ -102,14 +103,28 @@ def read(path: Path, layout: NotesLayout) -> NotesTable:
             kept_rows.dropped["without a text"] += 1
             continue
         if "id" in cells and (first := seen.setdefault(cells["id"], line)) != line:
-            raise DataError(
-                f"{path}:{line}, column {columns['id']}: found the id of line {first} again, expected one per row; "
-                "correct the ids, or give --column id=NAME with another column"
+            raise TableError.at(
+                f"{path}:{line}, column {columns['id']}",
+                f"the id of line {first} again",
+                "one per row",
+                "correct the ids, or give --column id=NAME with another column",
+                [["--column", f"id={name}"] for name in _distinct(source, columns)],
             )
         kept_rows.rows.append((line, cells))
     if len(kept_rows.rows) < 2:
-        raise DataError(f"{path}: found {len(kept_rows.rows)} rows with a text, expected two at least; check the file")
+        raise TableError.at(path, f"{len(kept_rows.rows)} rows with a text", "two at least", "check the file")
     return _table(str(path), columns, kept_rows)
+
+
+def _distinct(source: File, columns: Mapping[str, str]) -> list[str]:
+    """Return the columns without a field that have another cell in every row, none of them empty."""
+    cells: dict[str, set[str]] = {name: set() for name in header(source) if name not in columns.values()}
+    for number, (_, row) in enumerate(texts(source, set(cells)), start=1):
+        for name in list(cells):
+            cells[name].add(row[name])
+            if not row[name] or len(cells[name]) < number:
+                del cells[name]
+    return list(cells)
 
 
 def _table(source: str, columns: Mapping[str, str], table_rows: _Rows) -> NotesTable:
@@ -178,9 +193,11 @@ def _positions(cells: Sequence[tuple[str, str]]) -> list[Place | None]:
         position = _position(text)
         if text and (position is None or (dates is not None and dates != (len(position) > 1))):
             expected = {None: "a number or a date such as 2024-03-01", True: "a date", False: "a number"}[dates]
-            raise DataError(
-                f"{location}: found an order that is not like that of the rows before it, expected {expected}; "
-                "correct the cell, or give --column order=NAME with another column"
+            raise TableError.at(
+                location,
+                "an order that is not like that of the rows before it",
+                expected,
+                "correct the cell, or give --column order=NAME with another column",
             )
         dates = dates if position is None else len(position) > 1
         positions.append(position)

@@ -178,7 +178,7 @@ class ReviewImportCommand(OnSample):
         results = paper.take_back(review, self.files, assessor=self.assessor, keep_good_rows=self.keep_good_rows)
         for result in results:
             for problem in result.problems:
-                notices.append(f"{result.file}, {problem}; held back")
+                notices.append(f"{problem.fault(result.file).finding}; held back")
                 self.notify(notices[-1])
         lines = [
             f"{result.file}: {result.assessor}: {result.answers:,} answers, {result.new:,} of them new"

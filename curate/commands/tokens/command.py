@@ -186,7 +186,7 @@ class TextPart:
             for row in file.rows(wanted(self.names)):
                 record = item(row, self.names)
                 if isinstance(record, Problem):
-                    raise DataError(record.sentence(file.place))
+                    raise record.error(file.place)
                 yield records.shown(record.title, record.text)
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from curate.core.errors import TableFault
 from curate.core.figures import Record, figure
 from curate.core.scale import folded
 from curate.review.forms import Form
@@ -17,6 +18,7 @@ _SHOWN = 24
 _ID = re.compile(r"(?=.*\d)[\w.:/+-]+", re.ASCII)
 _MADE = "which a spreadsheet made of it as a number or a date"
 _BOX = ("true", "false")
+OTHERS = "correct the row, or import the others with --keep-good-rows"
 _TICKED = (("yes", "no"), ("y", "n"), ("是", "否"))
 """Pairs of answers that a checkbox stores as TRUE and FALSE."""
 
@@ -42,9 +44,10 @@ class SheetProblem(Record, schema_name="problem"):
     expected: str = figure("valid contents of the cell")
     row_id: str | None = figure("id of the row, which is not imported; null if it is unknown", default=None)
 
-    def __str__(self) -> str:
-        name = "" if self.row_id is None else f" ({self.row_id})"
-        return f"row {self.row}{name}, {self.column}: found {self.found}, expected {self.expected}"
+    def fault(self, file: object) -> TableFault:
+        """Return the problem as an error lists it."""
+        row = f"{self.row}" if self.row_id is None else f"{self.row} ({self.row_id})"
+        return TableFault(f"{file}:{row}, column {self.column}", self.found, self.expected, OTHERS)
 
 
 @dataclass(frozen=True, slots=True)

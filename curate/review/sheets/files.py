@@ -11,7 +11,7 @@ from datetime import datetime, time
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
-from curate.core.errors import DataError
+from curate.core.errors import TableError
 from curate.core.scripts import common
 from curate.review.forms import Form
 from curate.tables.readers.encoding import FIXED
@@ -145,10 +145,10 @@ def decoded(content: bytes, name: str) -> str:
             break
     else:
         if b"\0" in content:
-            raise DataError(f"{name}: found a file of another kind, expected CSV or .xlsx; {_SAVE}")
+            raise TableError.at(name, "a file of another kind", "CSV or .xlsx", _SAVE)
         text = _guessed(content)
     if text is None:
-        raise DataError(f"{name}: found bytes that are not text in UTF-8, UTF-16 or GB18030, expected one; {_SAVE}")
+        raise TableError.at(name, "bytes that are not text in UTF-8, UTF-16 or GB18030", "text in one of them", _SAVE)
     return text.lstrip("\ufeff")
 
 
@@ -185,9 +185,11 @@ def records(text: str, separator: str, name: str) -> Iterator[SheetRow]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise DataError(
-                f"{name}, line {begins}: found a row with a quotation mark that is left open or stands alone, expected "
-                f"them in pairs; {_SAVE} from a spreadsheet, not from an editor"
+            raise TableError.at(
+                f"{name}, line {begins}",
+                "a row with a quotation mark that is left open or stands alone",
+                "quotation marks in pairs",
+                f"{_SAVE} from a spreadsheet, not from an editor",
             ) from error
         if cells is None:
             return

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from curate.core.errors import DataError
+from curate.core.errors import DataError, TableError
 from curate.review.forms import Form
 from curate.review.sheets import files
 from curate.review.sheets.files import canonical
@@ -46,7 +46,7 @@ def read(content: bytes, name: str, form: Form) -> Sheet:
     message that begins with `name`, if the file is not a sheet of this form.
     """
     if content.startswith(files.OLD):
-        raise DataError(f"{name}: found an .xls or a file with a password, expected .xlsx or CSV; save it as .xlsx")
+        raise TableError.at(name, "an .xls or a file with a password", ".xlsx or CSV", "save it as .xlsx")
     if content.startswith(files.ZIP):
         tables = [iter(page) for page in files.pages(content, name)]
     else:
@@ -55,7 +55,7 @@ def read(content: bytes, name: str, form: Form) -> Sheet:
     roles = _roles(form)
     heads = [_head(table, roles) for table in tables]
     if not any(head.cells for head in heads):
-        raise DataError(f"{name}: found no header in it, expected the sheet as it was handed out; choose another file")
+        raise TableError.at(name, "no header in it", "the sheet as it was handed out", "choose another file")
     best = max(range(len(heads)), key=lambda index: (len(_matches(heads[index], roles)), len(heads[index].cells)))
     head = heads[best]
     header_of = roles.resolve(f"{name}, row {head.number}", head.cells)

@@ -71,6 +71,18 @@ def published(benchmark: Benchmark, ids: PublishedIds) -> tuple[Benchmark, Publi
     return replace(renamed, tables=tables), ids, None
 
 
+def of_passages(passages: pl.DataFrame, ids: PublishedIds) -> pl.DataFrame:
+    """Return the passages of the documents that were cut, `doc_id` and `parent_id` under published ids.
+
+    Where ids are new, a document is named by a number of its own, that of its first passage.
+    """
+    cut = passages.filter(pl.col("doc_id") != pl.col("parent_id"))
+    if ids.key is not None:
+        number = pl.col("doc_id").str.strip_prefix(_LETTERS["corpus"])
+        return ids.of(cut).with_columns(parent_id="t" + number.min().over("parent_id"))
+    return ids.of(cut).with_columns(parent_id="d-" + pl.col("parent_id") if ids.prefixed else pl.col("parent_id"))
+
+
 def prefixed(benchmark: Benchmark) -> tuple[Benchmark, pl.DataFrame | None]:
     """Return the benchmark with ids prefixed by `q-` and `d-`, and their map, if a query and a document share an id.
 

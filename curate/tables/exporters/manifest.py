@@ -21,7 +21,7 @@ _HASH = re.compile(r"-([0-9a-f]{16})\.parquet$")
 
 def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence per file of a manifest (path -> SHA-256) that does not belong to the format `name`."""
-    patterns = ["README.md", "CHANGES.md", "verdicts.parquet", "sources.parquet", *FILES.get(name, ())]
+    patterns = ["README.md", "CHANGES.md", "(verdicts|sources|passages).parquet", *FILES.get(name, ())]
     for kind in kinds() if name in FOLDERS else ():
         splits = "".join(f"|-{split}" for split in kind.splits if split != TEST)
         patterns += [f"{kind.name}/README.md", f"{kind.name}/({'|'.join(kind.configs)})({splits})-HASH.parquet"]

@@ -4,6 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from curate.core.config import kind_of
+from curate.core.errors import TableError, TableFault
+
 Table = Literal["queries", "corpus", "qrels", "labels", "ratings", "notes"]
 TABLES: tuple[Table, ...] = ("queries", "corpus", "qrels")
 """Tables of every source; `labels` (classes of texts) are read only if a setting names them.
@@ -21,6 +24,11 @@ def listed(columns: Sequence[str]) -> str:
     A long one, possibly a text of a file without header, is shown as its length.
     """
     return ", ".join(name if len(name) <= LONG else f"one of {len(name)} characters" for name in columns) or "none"
+
+
+def json_kind(content: object) -> str:
+    """Return a word for the type of a value of JSON, for a message."""
+    return kind_of(content, mapping="an object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +55,14 @@ class Problem:
     column: str = ""
     """Column of the wrong cell; empty if it is not one cell."""
 
-    def sentence(self, path: str) -> str:
-        """Return the problem as one sentence that begins with its location."""
-        return f"{self.where(path)}: found {self.found}, expected {self.expected}; {self.remedy}"
+    def fault(self, place: str) -> TableFault:
+        """Return the problem with its place: file, line and, if it is one cell, its column."""
+        at = f"{place}:{self.line}" + (f", column {listed([self.column])}" if self.column else "")
+        return TableFault(at, self.found, self.expected, self.remedy)
 
-    def where(self, path: str) -> str:
-        """Return file, line and, if it is one cell, its column."""
-        return f"{path}:{self.line}" + (f", column {listed([self.column])}" if self.column else "")
+    def error(self, place: str, options: Sequence[Sequence[str]] = ()) -> TableError:
+        """Return the error that this problem alone makes."""
+        return TableError([self.fault(place)], options)
 
 
 class Source(Protocol):

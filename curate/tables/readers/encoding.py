@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from curate.core.errors import DataError
+from curate.core.errors import DataError, TableError
 from curate.core.scripts import common
 from curate.tables.readers import Problem
 
@@ -51,16 +51,20 @@ class _Archive(io.RawIOBase):
         try:
             chunk: bytes = self._bytes.read(len(view))
         except OSError as error:
-            raise DataError(
-                f"{self._path}: found a {self._codec} archive that is damaged or cut off ({error}), expected a whole "
-                "one; copy it again, or unpack it and give the file inside"
+            raise TableError.at(
+                self._path,
+                f"a {self._codec} archive that is damaged or cut off ({error})",
+                "a whole archive",
+                "copy it again, or unpack it and give the file inside",
             ) from error
         view[: len(chunk)] = chunk
         self._size += len(chunk)
         if self._size > _INFLATED and self._size > self._bounds.ratio * self._packed.tell():
-            raise DataError(
-                f"{self._path}: found an archive whose content is more than {self._bounds.ratio:,} times its size, "
-                f"expected less; {self._bounds.remedy('ratio')}"
+            raise TableError.at(
+                self._path,
+                f"an archive whose content is more than {self._bounds.ratio:,} times its size",
+                f"at most {self._bounds.ratio:,} times",
+                self._bounds.remedy("ratio"),
             )
         return len(chunk)
 
@@ -258,8 +262,7 @@ class TextFile:
     def too_long(self, number: int) -> DataError:
         """Return the error of a record that is longer than the bound; what a file with one holds is not looked at."""
         most = f"at most {self.bounds.record:,} bytes"
-        problem = Problem(number, "a longer record", most, self.bounds.remedy("record"))
-        return DataError(problem.sentence(str(self.path)))
+        return Problem(number, "a longer record", most, self.bounds.remedy("record")).error(str(self.path))
 
     def deep_problem(self, number: int) -> Problem:
         """Return the problem of a record whose lists and objects are nested more deeply than the bound."""
@@ -267,7 +270,7 @@ class TextFile:
 
     def too_deep(self, number: int) -> DataError:
         """Return `deep_problem` as an error."""
-        return DataError(self.deep_problem(number).sentence(str(self.path)))
+        return self.deep_problem(number).error(str(self.path))
 
     def nests_too_deep(self, text: str) -> bool:
         """Return whether lists and objects in a JSON text are nested more deeply than the bound."""
@@ -305,7 +308,7 @@ def guess(stream: BinaryIO, path: str, option: str | None) -> Encoding:
         if head.startswith(bom):
             return name
     if b"\0" in head:
-        raise DataError(f"{path}: found zero bytes, expected text (UTF-16 needs its byte order mark); {remedy}")
+        raise TableError.at(path, "zero bytes", "text (UTF-16 needs its byte order mark)", remedy)
     sample = _sample(chain([io.BytesIO(head + stream.readline(_SAMPLE_BYTES)), stream]))
     scores: dict[Encoding, float] = {name: _plausible(sample, name) for name in ("gb18030", "big5")}
     best: Encoding = "big5" if scores["big5"] > scores["gb18030"] else "gb18030"
@@ -318,7 +321,7 @@ def guess(stream: BinaryIO, path: str, option: str | None) -> Encoding:
         if usual[likely] >= 0.5:
             return likely
     if scores[best] <= 0:
-        raise DataError(f"{path}: found no text in UTF-8, GB18030 or Big5, expected one of them; {remedy}")
+        raise TableError.at(path, "no text in UTF-8, GB18030 or Big5", "text in one of them", remedy)
     return best
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from xml.parsers.expat import ExpatError
 
-from curate.core.errors import ConfigError, DataError, suggestion
+from curate.core.errors import ConfigError, TableError, suggestion
 from curate.tables.readers import Problem, Row
 from curate.tables.readers.encoding import BOUNDS, Bounds
 from curate.tables.readers.roles import names_question, names_table, plain_name, roles
@@ -112,7 +112,7 @@ class Worksheet:
         header = first[_header(first)]
         if header.unstored:
             expected = f"the name of a column in {next(iter(header.unstored.values()))}"
-            raise DataError(Problem(header.number, UNSTORED, expected, SAVE).sentence(str(self.path)))
+            raise Problem(header.number, UNSTORED, expected, SAVE).error(str(self.path))
         names = [cell.strip() or number for cell, number in zip(header.cells, numbered(len(header.cells)), strict=True)]
         return name, column_names(names, str(self.path), header.number), size, header.number
 
@@ -133,7 +133,7 @@ class Worksheet:
                 options=[["--set", f"sheet={name}"] for name in alone] if self.option.startswith("--set ") else (),
             )
         if not full:
-            raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")
+            raise TableError.at(self.path, "no sheet with data", "a sheet with data", "check the file")
         return usual[0] if len(full) > 1 else full[0]
 
     def fitting(self) -> str | None:
@@ -239,9 +239,11 @@ def sound(name: str) -> Iterator[None]:
     try:
         yield
     except _DAMAGED as error:
-        raise DataError(
-            f"{name}: found no sound .xlsx file, expected one; it is damaged, or a zip file of another kind: save it "
-            "again (.xls and .ods: save as .xlsx)"
+        raise TableError.at(
+            name,
+            "no sound .xlsx file",
+            "a sound .xlsx file",
+            "it is damaged, or a zip file of another kind: save it again (.xls and .ods: save as .xlsx)",
         ) from error
 
 
@@ -252,9 +254,11 @@ def need_small(file: Path | BinaryIO, name: str, bounds: Bounds) -> None:
     size = file.stat().st_size if isinstance(file, Path) else file.seek(0, SEEK_END)
     most = max(_INFLATED, min(bounds.ratio * size, _LARGEST * bounds.ratio // BOUNDS.ratio))
     if inflated > most:
-        raise DataError(
-            f"{name}: found a workbook of {inflated:,} bytes once unpacked, expected at most {most:,}; save it as CSV, "
-            f"or {bounds.remedy('ratio')}"
+        raise TableError.at(
+            name,
+            f"a workbook of {inflated:,} bytes once unpacked",
+            f"at most {most:,}",
+            f"save it as CSV, or {bounds.remedy('ratio')}",
         )
 
 

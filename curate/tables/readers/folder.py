@@ -15,7 +15,7 @@ import yaml
 
 from curate.core import safe_yaml
 from curate.core.config import parse_yaml
-from curate.core.errors import ConfigError, DataError
+from curate.core.errors import ConfigError, DataError, TableError
 from curate.system.resources import data_file
 from curate.tables.readers import Table, encoding
 from curate.tables.readers.file import BINARY, ENDINGS
@@ -142,13 +142,13 @@ def _matches(folder: Path, patterns: list[str], readme: str) -> list[Path]:
     for pattern in patterns:
         pure = PurePosixPath(pattern)
         if pure.is_absolute() or ".." in pure.parts:
-            raise DataError(f"{readme}: found the path {pattern!r}, expected one in the folder; correct `data_files`")
+            raise TableError.at(readme, f"the path {pattern!r}", "a path in the folder", "correct `data_files`")
         try:
             paths = sorted(path for path in folder.glob(pattern) if path.is_file())
         except ValueError:  # such as an empty one
             paths = []
         if not paths:
-            raise DataError(f"{readme}: found no file that matches {pattern!r}, expected one; correct `data_files`")
+            raise TableError.at(readme, f"no file that matches {pattern!r}", "at least one", "correct `data_files`")
         matches.extend(path for path in paths if path not in matches)
     return matches
 
@@ -186,7 +186,7 @@ def shards_of(folder: Path, table: Table, split: str | None) -> tuple[list[Path]
     """
     by_split = splits_of(folder, None if table == "qrels" else {*USUAL, *([split] if split else [])})
     if not by_split:
-        raise DataError(f"{folder}: found no file of {table}, expected one of {', '.join(ENDINGS)}; check the folder")
+        raise TableError.at(folder, f"no file of {table}", f"one of {', '.join(ENDINGS)}", "check the folder")
     if table == "qrels":
         chosen = choose_split(by_split, split, str(folder)) or DEFAULT_SPLIT
         paths = by_split[chosen]
@@ -228,11 +228,13 @@ def _saved(folder: Path) -> list[Path]:
         state = json.loads(state_path.read_text(encoding="utf-8"))
         paths = [folder / str(entry["filename"]) for entry in state["_data_files"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{state_path}: found no state of a data set, expected `_data_files`; save it again") from error
+        raise TableError.at(state_path, "no state of a data set", "`_data_files`", "save it again") from error
     if state.get("_indices_data_files"):
-        raise DataError(
-            f"{state_path}: found rows chosen by an index, expected a plain data set; save it again with "
-            "dataset.flatten_indices().save_to_disk(FOLDER)"
+        raise TableError.at(
+            state_path,
+            "rows chosen by an index",
+            "a plain data set",
+            "save it again with dataset.flatten_indices().save_to_disk(FOLDER)",
         )
     lost = next((path for path in paths if not path.is_file()), None)
     if lost:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from curate.core.errors import DataError
+from curate.core.errors import DataError, TableError
 from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.file import File
 from curate.tables.readers.items import LINE, NAMES, OPTIONAL, as_id, plain
@@ -63,8 +63,8 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
     if not count:
         problem = next((row for row in source.rows() if isinstance(row, Problem)), None)
         if problem is not None:
-            raise DataError(problem.sentence(source.place))
-        raise DataError(f"{source.place}: found no row, expected {table}; check the file")
+            raise problem.error(source.place)
+        raise TableError.at(source.place, "no row", table, "check the file")
     chosen: dict[str, str] = dict(named or {})
     if table == "queries" and isinstance(source, File) and source.kind == "tagged":
         query_field = next((name for name in ASKED if name in columns), None)
@@ -144,9 +144,11 @@ def has_known_name(names: Iterable[str], table: Table, fields: Iterable[str] = (
 def _check_named(source: Source, table: Table, columns: Sequence[str], named: Mapping[str, str]) -> None:
     for role, column in named.items():
         if column not in columns and column != LINE:
-            raise DataError(
-                f"{source.place}: found the columns {_column_list(columns)}, expected {column!r}, which is named for "
-                f"the {role} of {table}; name one of these"
+            raise TableError.at(
+                source.place,
+                f"the columns {_column_list(columns)}",
+                f"{column!r}, which is named for the {role} of {table}",
+                "name one of these",
             )
 
 
@@ -174,9 +176,11 @@ def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapp
             absent[0],
         )
     if isinstance(source, File) and source.format in TABULAR and any(map(str.isdigit, chosen.values())):
-        raise DataError(
-            f"{source.place}:1: found the columns {names}, expected names; put a line such as id,text above the data, "
-            f"or set ingest.{table}.header: false"
+        raise TableError.at(
+            f"{source.place}:1",
+            f"the columns {names}",
+            "names",
+            f"put a line such as id,text above the data, or set ingest.{table}.header: false",
         )
 
 

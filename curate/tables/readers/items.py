@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from curate.core.config import kind_of
-from curate.core.errors import DataError
-from curate.tables.readers import Problem, Row, Source, Table
+from curate.core.errors import TableError
+from curate.tables.readers import Problem, Row, Source, Table, json_kind
 from curate.tables.readers.text_rows import FIX, shown_names
 
 Names = Mapping[str, Sequence[str]]
@@ -158,9 +157,11 @@ def check_header(source: Source, table: Table, names: Names) -> None:
     header = source.header()
     absent = [] if header is None else _missing(header, names)
     if absent:
-        raise DataError(
-            f"{source.place}:1: found the columns {shown_names(header or [])}, expected {' and '.join(absent)}; "
-            f"name it with ingest.columns.{table}.{absent[0]}"
+        raise TableError.at(
+            f"{source.place}:1",
+            f"the columns {shown_names(header or [])}",
+            " and ".join(absent),
+            f"name it with ingest.columns.{table}.{absent[0]}",
         )
 
 
@@ -206,7 +207,7 @@ def _cells(row: Row, field: str, names: Names) -> tuple[str, ...]:
     values = cell if isinstance(cell, list | tuple) else [cell]
     if odd := next((entry for entry in values if not isinstance(entry, str | int | float | None)), None):
         expected = "a name (text or a number), or a list of names"
-        raise _UnfitError(f"{kind_of(odd)} as {field}", expected, FIX, _column(row, field, names))
+        raise _UnfitError(f"{json_kind(odd)} as {field}", expected, FIX, _column(row, field, names))
     entries = [int(entry) if isinstance(entry, float) and entry.is_integer() else entry for entry in values]
     texts = (" ".join(str(entry).split()) for entry in entries if entry is not None and entry == entry)  # noqa: PLR0124 - NaN
     return tuple(dict.fromkeys(filter(None, texts)))
@@ -217,7 +218,7 @@ def _text(row: Row, field: str, names: Names) -> str:
     if cell is None:
         return ""
     if not isinstance(cell, str):
-        raise _UnfitError(f"{kind_of(cell)} as {field}", "text", FIX, _column(row, field, names))
+        raise _UnfitError(f"{json_kind(cell)} as {field}", "text", FIX, _column(row, field, names))
     if not _encodable(cell):
         raise _UnfitError(f"half a surrogate pair in {field}", "Unicode text", FIX, _column(row, field, names))
     return cell
@@ -238,11 +239,11 @@ def _id(row: Row, field: str, names: Names) -> str:
     name = as_id(cell)
     if name and not any(character.isspace() for character in name) and _encodable(name):
         return name
-    problem = (f"white space in {field}", "an id without it", "write _ for it in all three tables")
+    problem = (f"white space in {field}", "an id without white space", "write _ for it in all three tables")
     if not name:
         problem = (f"an empty {field}", "an id", "give every row an id of its own")
     if not name and not isinstance(cell, str):
-        problem = (f"{kind_of(cell)} as {field}", "an id (text or a whole number)", "give every row an id")
+        problem = (f"{json_kind(cell)} as {field}", "an id (text or a whole number)", "give every row an id")
     raise _UnfitError(*problem, _column(row, field, names))
 
 
@@ -253,5 +254,6 @@ def _score(row: Row, names: Names) -> int:
     except (ValueError, OverflowError):
         number = None
     if number is None or not number.is_integer() or abs(number) >= _INT32:
-        raise _UnfitError("a score that is no whole number", "0, 1, 2, ...", FIX, _column(row, "score", names))
+        score = f"{json_kind(cell)} as score" if number is None else "a score that is no whole number"
+        raise _UnfitError(score, "a whole number: 0, 1, 2, ...", FIX, _column(row, "score", names))
     return int(number)

@@ -175,7 +175,7 @@ class _Counts:
         read = row if not self.guess else pair(row, self.names) if self.table == "qrels" else item(row, self.texts)
         if isinstance(read, Problem):
             self.figures["problems"] += 1
-            self.problem = self.problem or read.sentence(source.place)
+            self.problem = self.problem or str(read.fault(source.place))
         elif isinstance(read, Item):
             length = len(read.text)
             self.figures["empty"] += read.empty()

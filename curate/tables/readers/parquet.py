@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from curate.core.errors import DataError
+from curate.core.errors import TableError
 from curate.system.files import BATCH
 from curate.tables.readers import Row
 from curate.tables.readers.encoding import BOUNDS, Bounds
@@ -76,16 +76,18 @@ class Columnar:
         try:
             return list(rows.to_pylist())
         except UnicodeDecodeError as error:
-            raise DataError(
-                f"{self.path}: row {first} or behind it: found bytes that are no UTF-8, expected text; write it again"
+            raise TableError.at(
+                f"{self.path}: row {first} or behind it", "bytes that are no UTF-8", "text", "write it again"
             ) from error
 
     def _need_short(self, batch: Any, row: int) -> None:  # noqa: ANN401 - pyarrow has no types
         """Raise DataError if some rows, of which the first has the number `row`, cannot all be short."""
         if batch.nbytes > self.bounds.record and len(batch) == 1:
-            raise DataError(
-                f"{self.path}:{row}: found a record of {batch.nbytes:,} bytes, expected at most "
-                f"{self.bounds.record:,}; {self.bounds.remedy('record')}"
+            raise TableError.at(
+                f"{self.path}:{row}",
+                f"a record of {batch.nbytes:,} bytes",
+                f"at most {self.bounds.record:,}",
+                self.bounds.remedy("record"),
             )
 
     @contextmanager
@@ -98,7 +100,7 @@ class Columnar:
                 yield file
         except (pa.ArrowInvalid, OSError) as error:
             kind = self.format.capitalize()
-            raise DataError(f"{self.path}: found no sound {kind} file, expected one; write it again") from error
+            raise TableError.at(self.path, f"no sound {kind} file", f"a sound {kind} file", "write it again") from error
 
 
 @contextmanager

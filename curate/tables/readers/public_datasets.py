@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from curate.core.config import digest
-from curate.core.errors import ConfigError, DataError, RunFailed
+from curate.core.errors import ConfigError, RunFailed, TableError
 from curate.system import hub
 from curate.system.extras import needed
 from curate.tables.readers import TABLES, Row, Source, Table
@@ -38,7 +38,9 @@ def tables(name: str) -> Iterator[tuple[Table, list[Source]]]:
         if getattr(dataset, f"has_{_KINDS[table]}")():
             yield table, [IrdsTable(name, table, dataset)]
         elif table != "qrels":
-            raise DataError(f"{PREFIX}{name}: found no {_KINDS[table]}, expected some; give the id of a split of it")
+            raise TableError.at(
+                f"{PREFIX}{name}", f"no {_KINDS[table]}", str(_KINDS[table]), "give the id of a split of it"
+            )
 
 
 def _package() -> Any:  # noqa: ANN401 - a module of another package

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from curate.core.errors import ConfigError, DataError, suggestion
+from curate.core.errors import ConfigError, DataError, TableError, suggestion
 from curate.core.model_family import begins_as
 from curate.panel.agreement_figures import Level
 from curate.stats.agreement import Missing
@@ -61,7 +61,7 @@ def texts(source: File, columns: Collection[str]) -> Iterator[tuple[int, dict[st
     """Yield (line number, column -> cell as text) of every row; DataError at the first unreadable row."""
     for row in source.rows(columns):
         if isinstance(row, Problem):
-            raise DataError(row.sentence(source.place))
+            raise row.error(source.place)
         yield row.line, {name: _text(row.values.get(name)) for name in columns}
 
 
@@ -228,9 +228,11 @@ def _by_content(source: File, names: Sequence[str], columns: Mapping[str, tuple[
     fitting = [choice for choice in choices if _fits(choice, rows, unknown)]
     if len(fitting) > 1:
         several = listed(list(dict.fromkeys(choice[role][0] for choice in fitting for role in unknown)))
-        raise DataError(
-            f"{source.place}: found a row per rating, and as its {' and '.join(unknown)} several columns, {several}, "
-            "expected to be told which; name them with --item, --rater and --rating",
+        raise TableError.at(
+            source.place,
+            f"a row per rating, and as its {' and '.join(unknown)} several columns, {several}",
+            "one column for each",
+            "name them with --item, --rater and --rating",
             options=[[word for role in choice for word in (f"--{role}", ",".join(choice[role]))] for choice in fitting],
         )
     return {role: of_role[0] for role, of_role in fitting[0].items()} if fitting else {}
@@ -430,10 +432,10 @@ def counted(cells: Sequence[str], names: Sequence[str], path: str) -> list[int]:
     """Return the counts in a row, an empty cell as 0; DataError for another cell, or for over `MOST` ratings."""
     for cell, name in zip(cells, names, strict=True):
         if cell and not _COUNT.fullmatch(cell):
-            raise DataError(f"{path}, column {name}: found no whole number, expected a count of ratings; correct it")
+            raise TableError.at(f"{path}, column {name}", "no whole number", "a count of ratings", "correct it")
     numbers = [int(float(cell or 0)) for cell in cells]
     if sum(numbers) > MOST:
-        raise DataError(f"{path}: found over {MOST:,} ratings of an item, expected no more; leave the row out")
+        raise TableError.at(path, f"over {MOST:,} ratings of an item", f"at most {MOST:,}", "leave the row out")
     return numbers
 
 
@@ -443,16 +445,19 @@ def ask(source: File, plan: RatingsLayout) -> None:
     rows = [cells for _, cells in islice(texts(source, plan.needed), LOOKED)]
     square = len(ids) == 1 and len(rows) == len(names) > 1 and {cells[ids[0]] for cells in rows} == set(names)
     if square and not all(map(str.isdigit, names)):
-        raise DataError(
-            f"{source.place}: found the same names in its rows as in its columns, as in a cross table of two raters, "
-            "expected a row per item; write the items out, each with its two ratings"
+        raise TableError.at(
+            source.place,
+            "the same names in its rows as in its columns, as in a cross table of two raters",
+            "a row per item",
+            "write the items out, each with its two ratings",
         )
     for columns in (names, (*ids, *names)) if _first(source, plan) else (names,):
         if looks_like_counts(columns, ([cells[name] for name in columns] for cells in rows)):
-            raise DataError(
-                f"{source.place}: found whole numbers that look like counts, how many raters chose each of "
-                f"{listed(columns)}, expected to be told; give --counts if they are, or --raters {','.join(names)} if "
-                "every column is a rater",
+            raise TableError.at(
+                source.place,
+                f"whole numbers that look like counts, how many raters chose each of {listed(columns)}",
+                "--counts or --raters",
+                f"give --counts if they are, or --raters {','.join(names)} if every column is a rater",
                 options=[["--counts"], ["--raters", ",".join(names)]],
             )
 
@@ -473,9 +478,11 @@ def categories(source: File, plan: RatingsLayout, layout: Layout) -> tuple[Ratin
         row_path = f"{source.place}:{line}"
         numbers = counted([cells[name] for name in kept], kept, row_path)
         if [sum(numbers)] != counted([cells[name] for name in sums], sums, row_path):
-            raise DataError(
-                f"{row_path}, column {sums[0]}: found another number than the sum of the other counts, expected it; "
-                "correct it, or name the categories with --order"
+            raise TableError.at(
+                f"{row_path}, column {sums[0]}",
+                "another number than the sum of the other counts",
+                "their sum",
+                "correct it, or name the categories with --order",
             )
     return replace(plan, columns=kept), [f"not read: {name}, the sum of the others" for name in sums]
 

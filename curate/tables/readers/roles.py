@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from curate.core.config import parse_yaml
-from curate.core.errors import DataError, suggestion
+from curate.core.errors import TableError, suggestion
 from curate.system.resources import data_file
 from curate.tables.readers import Table, listed
 from curate.tables.readers.items import NAMES
@@ -30,11 +30,9 @@ def column(source: str, columns: Sequence[str], name: str, option: str = "") -> 
     """Return the column that a user named with `option`, ignoring case if that is unambiguous; DataError without it."""
     match = alike(name, columns)
     if match is None:
-        raise DataError(
-            f"{source}: found no column {name!r}, expected it in the header; "
-            f"{suggestion(name, [listed([candidate]) for candidate in columns])}"
-            f"{f'; correct {option}' if option else ''}"
-        )
+        known = suggestion(name, [listed([candidate]) for candidate in columns])
+        remedy = f"{known}; correct {option}" if option else known
+        raise TableError.at(source, f"no column {name!r}", "a column of this name", remedy)
     return match
 
 
@@ -67,17 +65,21 @@ class Roles:
         for role, names in self.names.items():
             numbers = [number for number, name in enumerate(columns, start=1) if plain_name(name) in names]
             if self.once and len(numbers) > 1:
-                raise DataError(
-                    f"{source}: found {role!r} in columns {numbers[0]} and {numbers[1]}, expected it once; delete one "
-                    "of them, or change its header"
+                raise TableError.at(
+                    source,
+                    f"{role!r} in columns {numbers[0]} and {numbers[1]}",
+                    "one column",
+                    "delete one of them, or change its header",
                 )
             match = self.first((name for name in columns if name not in chosen.values()), role)
             if role not in chosen and match is not None:
                 chosen[role] = match
             if role in self.needed and role not in chosen:
-                raise DataError(
-                    f"{source}: found no column {role!r} among {self.listed(columns)}, expected it in the header; "
-                    f"{self.remedy.format(role=role)}"
+                raise TableError.at(
+                    source,
+                    f"no column {role!r} among {self.listed(columns)}",
+                    f"a column {role!r}",
+                    self.remedy.format(role=role),
                 )
         return {role: chosen[role] for role in self.names if role in chosen}
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Literal
 
-from curate.core.config import kind_of
-from curate.core.errors import DataError
-from curate.tables.readers import Problem, Row
+from curate.core.errors import DataError, TableError
+from curate.tables.readers import Problem, Row, json_kind
 from curate.tables.readers.encoding import OLD_MAC, Line, TextFile
 from curate.tables.readers.unwrapping import unwrapped
 
@@ -160,7 +159,7 @@ def _record(number: int, entry: object, position: int) -> Row | Problem:
         entry = dict(zip(numbered(len(entry)), entry, strict=True))
     if isinstance(entry, dict):
         return Row(number, entry, position)
-    return Problem(number, f"{kind_of(entry)} as an entry of the list", "one JSON object", FIX)
+    return Problem(number, f"{json_kind(entry)} as an entry of the list", "one JSON object", FIX)
 
 
 class JsonDocument:
@@ -177,7 +176,7 @@ class JsonDocument:
 
     def _broken(self, found: str, position: int = 0) -> DataError:
         line = self._lines + self._text.count("\n", 0, self._next + position)
-        return DataError(Problem(line, found, "one list of objects", CORRECT).sentence(str(self._file.path)))
+        return Problem(line, found, "one list of objects", CORRECT).error(str(self._file.path))
 
     def peek(self) -> str:
         """Return the next character that is no white space; empty at the end."""
@@ -266,7 +265,7 @@ def json_object(number: int, text: str, decoder: json.JSONDecoder = _DECODER) ->
         return Problem(number, problem, "one JSON object", FIX)
     except ValueError:  # a number of thousands of digits
         return Problem(number, "a line that is not valid JSON", "one JSON object", FIX)
-    return record if isinstance(record, dict) else Problem(number, kind_of(record), "one JSON object", FIX)
+    return record if isinstance(record, dict) else Problem(number, json_kind(record), "one JSON object", FIX)
 
 
 def plain(file: TextFile) -> Iterator[Row | Problem]:
@@ -324,7 +323,7 @@ def column_names(cells: Sequence[str], path: str, line: int) -> list[str]:
     """Return the column names in a header row, stripped of white space; DataError if one occurs twice."""
     names = [name.strip().strip("\ufeff").strip() for name in cells]
     if len(set(names)) < len(names):
-        raise DataError(f"{path}:{line}: found a column name twice, expected different ones; rename one of them")
+        raise TableError.at(f"{path}:{line}", "a column name twice", "different names", "rename one of them")
     return names
 
 
@@ -345,7 +344,7 @@ def header(file: TextFile, dialect: Dialect) -> list[str]:
     """Return the column names: of the first row, or numbered; [] for an empty file."""
     for row in records(file, dialect):
         if isinstance(row, Problem):
-            raise DataError(row.sentence(str(file.path)))
+            raise row.error(str(file.path))
         if row.cells:
             names = column_names(row.cells, str(file.path), row.number)
             return names if dialect.header else numbered(len(names))
@@ -448,9 +447,11 @@ def _cells(file: TextFile, dialect: Dialect) -> Iterator[CsvRow | Problem]:
             continue
         row = feed.row()
         if len(cells) > file.bounds.columns:
-            raise DataError(
-                f"{file.path}:{row[0].number}: found {len(cells):,} columns, expected at most "
-                f"{file.bounds.columns:,}; {file.bounds.remedy('columns')}"
+            raise TableError.at(
+                f"{file.path}:{row[0].number}",
+                f"{len(cells):,} columns",
+                f"at most {file.bounds.columns:,}",
+                file.bounds.remedy("columns"),
             )
         if not any(cell.strip() for cell in cells):
             cells = []

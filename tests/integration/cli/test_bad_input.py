@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import machine
+from tests.support.printed import sentences
 from tests.support.runs import curate, tiny
 
 RUN = ("run", "tiny.yaml", "--run", "runs/t")
@@ -47,7 +48,7 @@ def refused(folder: Path, *words: str, **variables: str) -> str:
 
 
 def complaint(said: str) -> list[str]:
-    return [line for line in said.splitlines() if line.startswith("curate:")]
+    return [line for line in said.splitlines() if line.startswith("error:")]
 
 
 MISTAKES: list[tuple[str, str]] = [
@@ -193,7 +194,7 @@ def test_no_disk_space_keeps_what_is_finished(work: Path) -> None:
     assert len(complaint(result.stderr)) == 1
     again = curate(work, *RUN)
     assert again.returncode == 0, again.stderr
-    assert "ingest: up to date" in again.stderr
+    assert "ingest: up to date" in sentences(again.stderr)
 
 
 def test_full_disk(work: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

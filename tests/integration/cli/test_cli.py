@@ -98,13 +98,13 @@ def test_an_error_of_a_file_names_it(tmp_path: Path, capsys: pytest.CaptureFixtu
     with pytest.raises(FileNotFoundError) as raised:
         write_text(path, "version: 1\n")
     complain(raised.value)
-    assert capsys.readouterr().err == f"curate: {path}: No such file or directory\n"
+    assert capsys.readouterr().err == f"error: {path}: No such file or directory\n"
 
 
 def test_a_key_that_stands_twice_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("version: 1\npool: {size: 9}\njudge: {batch: 3}\npool: {depth: 3}\n")
     done = curate(tmp_path, "run", "mine.yaml")
-    said = "curate: mine.yaml:4: not valid YAML (the key 'pool' stands twice)\n"
+    said = "error: mine.yaml:4: not valid YAML (the key 'pool' stands twice)\n"
     assert (done.returncode, done.stderr) == (2, said)
 
 

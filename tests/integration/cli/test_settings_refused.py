@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.support.printed import sentences
 from tests.support.runs import complaint, curate, ran, tiny
 from tests.vendor import Vendor, vendor
 
@@ -50,7 +51,7 @@ def test_every_command_refuses_settings_that_contradict(settings: list[str], mes
 
 def test_stages_without_one_that_others_read(tmp_path: Path) -> None:
     said = complaint(tmp_path, "run", tiny(tmp_path), "--set", "stages=[ingest, mask, pool, judge, consensus]")
-    assert said.endswith("curate: stages: pool reads what diversify writes; name that too\n")
+    assert said.endswith("error: stages: pool reads what diversify writes; name that too\n")
     assert not (tmp_path / "runs").exists()
 
 
@@ -61,12 +62,12 @@ def test_a_set_that_the_plan_showed_is_what_is_paid_for(tmp_path: Path, server: 
     model = f"judges.paid={{kind: openai, base_url: '{server.url}', model: m, price: {price}}}"
     judged = ["--set", model, "--set", "judge.models=[paid]", "--set", "judge.allow_weak_judges=true"]
     refused = curate(tmp_path, "run", name, *judged, "--set", "pool.size=3")
-    [printed] = [line for line in refused.stderr.splitlines() if line.startswith("curate: next: ")]
+    [printed] = [line for line in refused.stderr.splitlines() if line.startswith("try: ")]
     another = curate(tmp_path, "run", name, *judged, "--max-cost", "5")
     assert another.returncode == 2
-    assert "pool.size: 3 in the plan, 10 now" in another.stderr
+    assert "pool.size: 3 in the plan, 10 now" in sentences(another.stderr)
     assert server.calls == []
-    ran(tmp_path, *shlex.split(printed.removeprefix("curate: next: curate ")))
+    ran(tmp_path, *shlex.split(printed.removeprefix("try: curate ")))
     assert len(server.calls) == 5
     assert pl.read_parquet(tmp_path / "runs/tiny/pool/pool.parquet").group_by("query_id").len()["len"].max() == 3
     ran(tmp_path, "run", name, *judged, "--plan")
@@ -125,7 +126,7 @@ def test_a_task_that_cannot_be_loaded_names_the_command_for_a_copy(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     done = curate(tmp_path, "audit", "CmedqaRetrieval", "--models", "lexical")
     assert done.returncode == 1, done.stderr
-    [line] = [line for line in done.stderr.splitlines() if line.startswith("curate: ")]
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert "hf download mteb/CmedqaRetrieval --repo-type dataset" in line
     assert "Retrying" not in done.stderr
 

@@ -34,8 +34,6 @@ from tests.support import machine, noting
 from tests.support.everyday import saved
 from tests.support.runs import curate, ran, tiny
 
-FORM = pytest.mark.skip(reason="errors of rows are one sentence, not yet the lines error, at, expected and try")
-
 Pair = tuple[str, str]
 
 ZH: Sequence[Pair] = (
@@ -1849,29 +1847,29 @@ def test_a_short_text_stays_one_document_with_its_id(tmp_path: Path) -> None:
     assert EN[0][1] in text
 
 
-def names_both(row: Mapping[str, Any]) -> bool:
-    """Return whether a row names a passage of the guideline and, in another value, the guideline itself."""
-    values = [value for each in row.values() for value in (each.values() if isinstance(each, dict) else [each])]
-    return "guide-1" in values and any(str(value).startswith("guide-1") and value != "guide-1" for value in values)
-
-
-@pytest.mark.skip(reason="an id such as guide-1#3 names both; no column of its own holds the parent")
-def test_labels_pool_and_export_name_passage_and_parent(tmp_path: Path) -> None:
-    """The parent's label counts for its passages or is said to; every table that names a passage names its parent."""
-    ran(tmp_path, "run", long_texts(tmp_path, "en"))
+@pytest.mark.parametrize("ids", ["keep", "new"])
+def test_labels_pool_and_export_name_passage_and_parent(ids: str, tmp_path: Path) -> None:
+    """Every id of a passage in corpus, pool, labels and exports has its document in the table beside it."""
+    ran(tmp_path, "run", long_texts(tmp_path, "en"), "--set", f"export.ids={ids}")
     run = tmp_path / "runs" / "own"
-    rows = {
-        name: [row for row in files.read_table(run / stage, name).iter_rows(named=True) if "guide-1" in str(row)]
-        for stage, name in (("ingest", "corpus"), ("pool", "pool"), ("resolve", "verdicts"))
-    }
-    assert [name for name, held in rows.items() if not held] == []
-    assert [name for name, held in rows.items() if not all(map(names_both, held))] == []
-    exported = [
-        json.loads(line) for line in (run / "export" / "beir" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    cut = [row for row in exported if "guide-1" in str(row)]
-    assert cut
-    assert all(map(names_both, cut))
+    parents = dict(files.read_table(run / "ingest", "passages").select("doc_id", "parent_id").iter_rows())
+    for stage, name in (("ingest", "corpus"), ("pool", "pool"), ("resolve", "verdicts")):
+        named = set(re.findall(r"guide-1#\d+", str(files.read_table(run / stage, name).to_dicts())))
+        assert named, name
+        assert {parents[passage] for passage in named} == {"guide-1"}
+    folder = run / "export" / "beir"
+    published = dict(files.read_table(folder, "passages").select("doc_id", "parent_id").iter_rows())
+    corpus = map(json.loads, (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines())
+    of_text = {row["text"]: row["_id"] for row in corpus}
+    groups = set()
+    for name, text in files.read_table(run / "ingest", "corpus").select("doc_id", "text").iter_rows():
+        parent = published.get(of_text[text])
+        assert (parent is not None) == (parents[name] != name)
+        groups.add((parents[name], parent))
+        assert ids == "new" or parent in {None, parents[name]}
+    cut = [parent for parent, new in groups if new]
+    assert len(cut) == len(set(cut)) == len({new for _, new in groups if new})
+    assert ids == "keep" or not any("guide-1" in path.read_text(errors="replace") for path in folder.glob("*.*"))
 
 
 # ---------------------------------------------------------------- one form of errors
@@ -1978,7 +1976,6 @@ def bad_sheet(folder: Path) -> BadRow:
 BAD_ROWS = (bad_csv, bad_jsonl, bad_xlsx, bad_parquet, bad_qrels, bad_ratings, bad_notes, bad_sheet)
 
 
-@FORM
 @pytest.mark.parametrize("make", BAD_ROWS, ids=lambda make: make.__name__)
 def test_a_bad_row_is_told_in_one_form(make: Callable[[Path], BadRow], tmp_path: Path) -> None:
     """`error:` what happened, `at:` file, row and column, `expected ..., got ...`, `try:` a command that runs."""
@@ -2001,7 +1998,6 @@ def test_a_bad_row_is_told_in_one_form(make: Callable[[Path], BadRow], tmp_path:
     assert again.returncode == 0, again.stderr
 
 
-@FORM
 @pytest.mark.parametrize("make", [bad_ratings, bad_notes], ids=lambda make: make.__name__)
 def test_machines_get_the_same_four_parts(make: Callable[[Path], BadRow], tmp_path: Path) -> None:
     """With `--json` the error has the four parts as keys of its own; how the sentence is called besides is free."""

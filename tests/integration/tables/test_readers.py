@@ -106,7 +106,7 @@ def test_one_bad_line_does_not_change_the_encoding(tmp_path: Path) -> None:
     lines[2] = lines[2].decode().encode("gb18030")
     path.write_bytes(b"\n".join(lines))
     (problem,) = problems(path)
-    assert problem.sentence("c") == (
+    assert str(problem.fault("c")) == (
         "c:3: found bytes that are not UTF-8, expected text in one encoding; "
         "save the file as UTF-8, or name it with ingest.encoding"
     )
@@ -231,7 +231,7 @@ def test_line_breaks_that_break_a_row_are_explained(
 ) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    sentences = [(problem.line, problem.sentence("")) for problem in problems(path)]
+    sentences = [(problem.line, str(problem.fault(""))) for problem in problems(path)]
     assert [line for line, _ in sentences] == [line for line, _, _ in found]
     for (_, sentence), (_, cause, remedy) in zip(sentences, found, strict=True):
         assert cause in sentence
@@ -295,7 +295,7 @@ def test_unfit_rows(values: dict[str, object], found: str) -> None:
     problem = item(Row(3, values, 0), NAMES["queries"])
     assert isinstance(problem, Problem)
     assert (problem.line, problem.found) == (3, found)
-    assert "SECRET" not in problem.sentence("file")
+    assert "SECRET" not in str(problem.fault("file"))
 
 
 def test_ids_are_texts() -> None:
@@ -314,7 +314,7 @@ def test_scores(score: object, value: int) -> None:
 def test_bad_scores(score: object) -> None:
     problem = pair(Row(1, {"query-id": "q", "corpus-id": "d", "score": score}, 0), NAMES["qrels"])
     assert isinstance(problem, Problem)
-    assert problem.found == "a score that is no whole number"
+    assert problem.expected == "a whole number: 0, 1, 2, ..."
 
 
 @pytest.mark.parametrize("text", ["", " \n\u3000", "\u200b\ufeff "])

@@ -236,7 +236,7 @@ def test_a_plugin_that_cannot_be_imported_is_a_sentence(name: str, site: Path, t
     tiny(tmp_path)
     done = curate(tmp_path, "run", "tiny.yaml", "--run", "run", "--set", f"pool.retrievers=[words, {name}]")
     assert done.returncode == 2
-    assert f"curate: retriever '{name}': others:Thing cannot be imported ({found}" in done.stderr
+    assert f"error: retriever '{name}': others:Thing cannot be imported ({found}" in done.stderr
     assert "repair the package sadly 0.3 or uninstall it" in done.stderr
     assert "Traceback" not in done.stderr
 

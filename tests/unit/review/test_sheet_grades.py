@@ -88,15 +88,14 @@ def test_what_is_typed_is_read_where_it_can_only_be_one_grade(
 @pytest.mark.parametrize("cell", ["4", "-1", "3.5", "0.3", "33", "1 2", "TRUE", "三", "yes", "3分"])
 def test_a_grade_that_is_none_is_named_with_its_row_and_the_labels(cell: str) -> None:
     [problem] = as_csv(TREC, ["3", cell]).problems
-    assert str(problem).startswith(f"row 3 (r00001-bcdfgh), 等级 (3 / 2 / 1 / 0): found {cell!r}")
-    assert str(problem).endswith("expected one of 3, 2, 1, 0")
+    assert problem.fault("s").finding.startswith(f"s:3 (r00001-bcdfgh), column 等级 (3 / 2 / 1 / 0): found {cell!r}")
+    assert problem.fault("s").finding.endswith("expected one of 3, 2, 1, 0")
 
 
 def test_a_date_is_named_as_what_a_spreadsheet_made() -> None:
     [problem] = as_csv(HALVES, ["1月2日"]).problems
-    assert "'1月2日', which a spreadsheet made of it as a number or a date, expected one of 1, 1/2, 0.25, 0" in str(
-        problem
-    )
+    assert problem.found == "'1月2日', which a spreadsheet made of it as a number or a date"
+    assert problem.expected == "one of 1, 1/2, 0.25, 0"
 
 
 def test_numbers_of_a_workbook_in_any_format() -> None:

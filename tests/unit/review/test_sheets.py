@@ -283,17 +283,17 @@ def test_all_problems_at_once_by_line_with_what_was_found() -> None:
     table.row(THIRD)[0] = "45000"
     table.row(FIRST)[3] = "糖尿病怎么办"
     returned = back(saved(table))
-    assert [str(problem) for problem in returned.problems] == [
-        f"row 2 ({FIRST}), 等级: found a text of 6 characters, expected one of S, A, B, C, D",
+    assert [problem.fault("s").finding for problem in returned.problems] == [
+        f"s:2 ({FIRST}), column 等级: found a text of 6 characters, expected one of S, A, B, C, D",
         (
-            f"row 3 ({SECOND}), 段落: found a text that was edited, from character 5 on, expected the text as it was "
-            "handed out"
+            f"s:3 ({SECOND}), column 段落: found a text that was edited, from character 5 on, expected the text as "
+            "it was handed out"
         ),
-        f"row 3 ({SECOND}), 等级: found 'E', expected one of S, A, B, C, D",
-        f"row 3 ({SECOND}), 评审人: found 'bob', expected 'anna'",
+        f"s:3 ({SECOND}), column 等级: found 'E', expected one of S, A, B, C, D",
+        f"s:3 ({SECOND}), column 评审人: found 'bob', expected 'anna'",
         (
-            "row 4, 编号: found '45000', which a spreadsheet made of it as a number or a date, expected the id of a "
-            "row; copy the ids again from the sheet as it was handed out"
+            "s:4, column 编号: found '45000', which a spreadsheet made of it as a number or a date, expected the id of "
+            "a row; copy the ids again from the sheet as it was handed out"
         ),
     ]
     assert returned.answers == []
@@ -417,10 +417,11 @@ def test_a_formula_without_a_value_is_named_and_holds_back_its_row_alone() -> No
     book.active["D2"], book.active["D3"], book.active["D4"] = '=IF(1,"S","A")', "A", "=D3"
     book.create_sheet("mine")["A1"] = "=1+1"
     returned = back(stored(book))
-    assert [str(problem) for problem in returned.problems] == [
+    assert [problem.fault("s").finding for problem in returned.problems] == [
         (
-            f"row {row} ({row_id}), 等级: found a formula without a stored value, expected its value in cell D{row} of "
-            "sheet '相关性评审'; open the file in a spreadsheet program and save it, or paste values over formulas"
+            f"s:{row} ({row_id}), column 等级: found a formula without a stored value, expected its value in cell "
+            f"D{row} of sheet '相关性评审'; open the file in a spreadsheet program and save it, or paste values over "
+            "formulas"
         )
         for row, row_id in ((2, FIRST), (4, THIRD))
     ]

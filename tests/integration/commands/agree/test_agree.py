@@ -135,7 +135,7 @@ def test_all_the_same_and_one_rater(tmp_path: Path) -> None:
     shown = curate(tmp_path, "agree", "same.csv")
     assert "not defined" in next(line for line in shown.stdout.splitlines() if line.startswith("Fleiss"))
     alone = complaint(tmp_path, "agree", wide(tmp_path / "one.csv", [["x"], ["y"]]))
-    assert "found 2 items and 1 raters, expected an item and two raters at least" in alone
+    assert "expected an item and two raters at least, got 2 items and 1 raters" in alone
 
 
 def test_llm_judges(tmp_path: Path, tables: Path, expected: Any) -> None:
@@ -158,7 +158,7 @@ def test_llm_judges(tmp_path: Path, tables: Path, expected: Any) -> None:
     for judge, kappa in kappas.items():
         assert printed(kappa, want["cohen_4way_vs_human"][judge])
     refused = complaint(tmp_path, "agree", str(file), *keys, "--order", "0,1,2,3")
-    assert "csv:582, column RMITIR-llama70B: found '5', expected one of 0, 1, 2, 3, or nothing" in refused
+    assert "csv:582, column RMITIR-llama70B\nexpected one of 0, 1, 2, 3, or nothing, got '5'\n" in refused
     table = pl.read_csv(file).with_columns(pl.col(JUDGES).clip(0, 3))
     table.write_csv(tmp_path / "clipped.csv")
     clipped = agree(tmp_path, "clipped.csv", *keys, *judges, "--order", "0,1,2,3")
@@ -271,7 +271,7 @@ BAD = [
     ("item,a,b\nx,1\n", Layout(), "f.csv:2: found 2 cells, expected 3 as in the header"),
     ('item,a,b\nx,"1,2\n', Layout(), "f.csv:2: found a quote that is not closed"),
     ("item,a,a\nx,1,2\n", Layout(), "f.csv:1: found a column name twice"),
-    ("item,a,b\nx,1,2\n", Layout(raters=("a", "c")), "f.csv: found no column 'c', expected it in the header; "),
+    ("item,a,b\nx,1,2\n", Layout(raters=("a", "c")), "f.csv: found no column 'c', expected a column of this name; "),
     ("item,a,b\nx,1,2\n", Layout(cluster="query"), "f.csv: found no column 'query'"),
     ("item,a,b\n", Layout(), "found 0 items and 2 raters"),
     ("", Layout(), "found 0 items and 0 raters"),

@@ -230,7 +230,7 @@ def test_a_mangled_row_is_held_back_and_nothing_of_it_is_said(folder: Path, dama
     for column, cell in damage.items():
         table[0][column] = cell
     back = ran(folder, "check", "mask", str(save(folder / "back.csv", [head, *table])))
-    assert re.search(rf"back\.csv, row 2(?: \(\S+\))?, {said}", back.stderr)
+    assert re.search(rf"back\.csv:2(?: \(\S+\))?, column {said}", back.stderr)
     assert "held back" in back.stderr
     assert "99 of 100 texts read" in back.stdout
     assert not {"张三", SECRET} & {word for word in ("张三", SECRET) if word in back.stdout + back.stderr}

@@ -275,7 +275,7 @@ def test_a_bad_row_stops_or_is_dropped(tmp_path: Path, line: str, message: str) 
     [
         ("q1 d9 1", "found the unknown document 'd9', expected the id of a document", "q1 d9"),
         ("q9 d1 1", "found the unknown query 'q9'", "q9 d1"),
-        ("q1 d1 high", "found a score that is no whole number", "test.tsv:3"),
+        ("q1 d1 high", "found text as score, expected a whole number", "test.tsv:3"),
         ("q1 d1", "found 2 cells, expected 3 as in the header", "test.tsv:3"),
     ],
 )
@@ -491,7 +491,7 @@ def test_what_is_wrong_with_labels_is_said_by_line(tmp_path: Path) -> None:
         labelled(tmp_path / "1", said)
     one, two = str(caught.value).splitlines()
     assert "labels.jsonl:1: found the unknown query 'q9', expected the id of a query" in one
-    assert "labels.jsonl:2, column label: found a mapping as label, expected a name" in two
+    assert "labels.jsonl:2, column label: found an object as label, expected a name" in two
     with pytest.raises(DataError, match=r"found no label of any query in the column 'klass'; name the column in ing"):
         labelled(tmp_path / "2", [{"id": "q1", "label": "x"}], columns={"label": "klass"})
     with pytest.raises(DataError, match=r"no such file; set ingest.labels.path"):

@@ -265,10 +265,10 @@ def test_a_row_that_stops_a_run_is_said_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--name", "a/b"), "curate: init.name: has characters that are not allowed here, expected what"),
-        (("--language", "Chinese"), "curate: init.language: has characters that are not allowed here, expected what"),
-        (("--models", "gpt-4oo"), "curate: unknown judge 'gpt-4oo': did you mean 'gpt-4o' or"),
-        (("--file", "none/mine.yaml"), "curate: none: no such folder; make it, or give another place with --file"),
+        (("--name", "a/b"), "error: init.name: has characters that are not allowed here, expected what"),
+        (("--language", "Chinese"), "error: init.language: has characters that are not allowed here, expected what"),
+        (("--models", "gpt-4oo"), "error: unknown judge 'gpt-4oo': did you mean 'gpt-4o' or"),
+        (("--file", "none/mine.yaml"), "error: none: no such folder; make it, or give another place with --file"),
     ],
 )
 def test_what_cannot_be_is_not_written(arguments: tuple[str, str], said: str, tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ def test_a_sheet_that_is_not_told_is_asked_with_the_command(tmp_path: Path) -> N
     book.save(tmp_path / "b.xlsx")
     said = complaint(tmp_path, "init", "--queries", "b.xlsx", "--corpus", "b.xlsx", "--name", "m")
     assert "found data in the sheets Fragen, Antworten" in said
-    commands = [line.partition("here: ")[2] for line in said.splitlines() if "here: " in line]
+    commands = [line.partition("try: ")[2] for line in said.splitlines() if "try: curate" in line]
     assert [each.partition("--set ")[2] for each in commands] == [
         "'ingest.queries.sheet=\"Fragen\"'",
         "'ingest.queries.sheet=\"Antworten\"'",

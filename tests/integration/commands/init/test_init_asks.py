@@ -38,12 +38,12 @@ def files(tmp_path: Path) -> Path:
 
 def offered(said: str) -> list[list[str]]:
     """Return the commands that an error offers, as words behind `curate`."""
-    return [shlex.split(line)[1:] for line in re.findall(r"^curate: +(curate init .*)$", said, re.MULTILINE)]
+    return [shlex.split(line)[1:] for line in re.findall(r"^ +(curate init .*)$", said, re.MULTILINE)]
 
 
 def test_an_id_that_repeats_is_asked_about(files: Path) -> None:
     said = complaint(files, *ASKED)
-    assert said.startswith("curate: c.jsonl: id looks like the id of the corpus, but 2 of 30 rows repeat one ('A0' in")
+    assert said.startswith("error: c.jsonl: id looks like the id of the corpus, but 2 of 30 rows repeat one ('A0' in")
     assert not (files / "mine.yaml").exists()
     ends = [words[-2:] for words in offered(said)]
     assert ends == [

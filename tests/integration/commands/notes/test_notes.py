@@ -110,7 +110,7 @@ def test_a_row_that_cannot_be_is_named(tmp_path: Path, change: dict[str, str], s
         (["notes.csv", "--column", "text=a", "--column", "text=b"], "found text twice, expected one column"),
         (
             ["notes.csv", "--column", "group=patient"],
-            "found no column 'patient', expected it in the header; did",
+            "expected a column of this name, got no column 'patient'\ntry: did",
         ),
         (["notes.csv", "--models", "minilmm"], "neither a folder nor one of e5, use, minilm"),
         (["notes.csv", "--models", "random"], "--models random: is the name of a floor, expected another"),
@@ -120,9 +120,9 @@ def test_a_row_that_cannot_be_is_named(tmp_path: Path, change: dict[str, str], s
         (["gone.csv"], "gone.csv: no such file, expected a table of texts"),
         (
             ["bare.csv"],
-            "found no column 'text' among a, b, expected it in the header; name another with --column text=",
+            "expected a column 'text', got no column 'text' among a, b\ntry: name another with --column text=",
         ),
-        (["one.csv"], "one.csv: found 1 rows with a text, expected two at least"),
+        (["one.csv"], "at: one.csv\nexpected two at least, got 1 rows with a text"),
         (["notes.csv", "--export", "full"], "--export full: found something else there, expected a new folder"),
     ],
 )

@@ -146,8 +146,8 @@ def test_what_is_wrong_with_a_sheet_is_said_by_line_and_nothing_is_taken(folder:
     filled(sheet, "E")
     refused = curate(folder, "review", "import", str(sheet))
     assert refused.returncode == 2
-    assert re.search(r"row 2 \(r00001-[a-z]{6}\), 等级: found 'E', expected one of S, A, B, C, D", refused.stderr)
-    assert refused.stderr.rstrip().endswith("or import the others with --keep-good-rows")
+    assert re.search(r":2 \(r00001-[a-z]{6}\), column 等级\nexpected one of S, A, B, C, D, got 'E'\n", refused.stderr)
+    assert refused.stderr.endswith(f"try: curate review import {sheet} --keep-good-rows\n")
     assert "Traceback" not in refused.stderr
     assert machine.data(curate(folder, "review", "report", "--json").stdout)["read"] == 0
 
