@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from curate.review import Desk, Sample
-from curate.review.web import serve
+from curate.web import serve
 
 
 def tell(address: str) -> None:

@@ -54,7 +54,7 @@ class CheckMaskCommand(OnRun):
         if self._decides():
             numbers, reasons = (self.mask, self.accept), (self.mask_all, self.accept_all)
             return check_residual.residual(self.folder(), numbers, reasons, self.by)
-        from curate.review.web import serve
+        from curate.web import serve
 
         folder, kinds = self.folder(), paper.kinds(self.format)
         if self.files:

@@ -203,7 +203,7 @@ class ReviewServeCommand(OnSample):
 
     def result(self) -> Result[None]:
         """Serve the page until Ctrl-C."""
-        from curate.review.web import serve
+        from curate.web import serve
 
         serve(self.desk()[0], host=self.host, port=self.port, allow_remote=self.allow_remote, tell=typer.echo)
         return Result(None)

@@ -23,6 +23,7 @@ FLOORS = [
     {"review"},
     {"ask"},
     {"runs"},
+    {"web"},
     {"commands"},
     {"testing"},
     {"api"},

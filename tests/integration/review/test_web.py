@@ -19,11 +19,11 @@ import yaml
 from curate.core.errors import ConfigError, DataError, MissingExtra, UserError
 from curate.review import Answer, Desk, Sample
 from curate.review import desk as answers
-from curate.review.web import serve
-from curate.review.web.guard import HEADERS
-from curate.review.web.serving import address, answers_to, kept_token, loopback
-from curate.review.web.site import keys, mark, noted
 from curate.system.resources import template
+from curate.web import serve
+from curate.web.guard import HEADERS
+from curate.web.review_pages import keys, mark, noted
+from curate.web.serving import address, answers_to, kept_token, loopback
 from tests.support.reviewing import TEXTS, Server, sample, served
 
 ZHANG, LI = "张医生", "李医生"
@@ -296,6 +296,7 @@ def test_a_failure_is_said_and_logs_hold_no_text(server: Server, desk: Desk, cli
     row_id = ids(desk)[0]
     fields = {**opened(client, row_id), "answer": "A", "note": "秘密"}
     folder = server.folder / "answers"
+    folder.mkdir(exist_ok=True)
     folder.rmdir()
     folder.write_text("", encoding="ascii")  # as if the disk had failed
     try:
@@ -380,7 +381,7 @@ def test_both_languages_have_the_same_words() -> None:
     def shape(value: Any) -> Any:
         return {key: shape(each) for key, each in value.items()} if isinstance(value, dict) else None
 
-    known = yaml.safe_load(template("review/web/templates/words.yaml"))
+    known = yaml.safe_load(template("web/templates/words.yaml"))
     assert shape(known["zh"]) == shape(known["en"])
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.review import forms
-from curate.review.web.site import pieces
 from curate.system import resources
+from curate.web.highlight import pieces
 
 TEXT = st.text(st.sampled_from("高血压患者的吗 喝咖啡aAＨhpv-9İß<&\n"), max_size=40)
 

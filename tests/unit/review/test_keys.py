@@ -2,7 +2,7 @@
 
 import pytest
 
-from curate.review.web.site import keys
+from curate.web.review_pages import keys
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def serve(
     with needed("the review page"):
         import uvicorn
 
-        from curate.review.web.site import site
+        from curate.web.review_pages import site
     if not loopback(host) and not allow_remote:
         raise ConfigError(
             f"host {host!r}: others could reach it, and nothing is encrypted on the way; leave --host out and use "

@@ -3,6 +3,6 @@
 It reads rows and stores answers by a `Desk`, as the import of sheets does.
 """
 
-from curate.review.web.serving import serve
+from curate.web.serving import serve
 
 __all__ = ["serve"]
