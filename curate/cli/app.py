@@ -205,6 +205,9 @@ def _parameter(option: Entry) -> inspect.Parameter:
     kind: Any = Literal[tuple(option["choices"])] if "choices" in option else TYPES[option["type"]]
     if "many" in option:
         kind = list[kind]
+    if "values" in option:
+        of_several: Any = tuple
+        kind = of_several[(kind,) * option["values"]]
     if "required" not in option and "default" not in option and option["type"] != "flag":
         kind = kind | None
     complete = getattr(completing, option["complete"]) if "complete" in option else None

@@ -23,6 +23,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "run.command:RunCommand",
         "status:StatusCommand",
         "status:ShowCommand",
+        "view:ViewCommand",
         "doctor:DoctorCommand",
         "models:ModelsCommand",
         "models:ModelsTestCommand",
@@ -165,8 +166,9 @@ def _option(name: str, field: "FieldInfo") -> Entry:
     inner = [alternative for alternative in get_args(kind) if alternative is not type(None)]
     if get_origin(kind) in (UnionType, Union):
         kind, inner = inner[0], list(get_args(inner[0]))
-    many = get_origin(kind) in (tuple, Sequence)
-    kind = inner[0] if many else kind
+    values = len(inner) if get_origin(kind) is tuple and Ellipsis not in inner else None
+    many = get_origin(kind) in (tuple, Sequence) and not values
+    kind = inner[0] if many or values else kind
     choices = list(get_args(kind)) if get_origin(kind) is Literal else None
     flag = access.get("flag") or f"--{name.replace('_', '-')}"
     default = None if field.is_required() or field.default in ((), None) else field.default
@@ -176,6 +178,7 @@ def _option(name: str, field: "FieldInfo") -> Entry:
         "flag": f"{flag}/--no-{flag[2:]}" if default is True else flag,
         "type": "text" if choices else TYPES[kind],
         "many": many or None,
+        "values": values,
         "choices": choices,
         "required": field.is_required() or None,
         "default": str(default) if isinstance(default, PurePath) else default,

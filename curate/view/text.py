@@ -66,6 +66,16 @@ def _paragraph(names: Sequence[str], cells: Sequence[str], room: int) -> Iterato
             yield f"{' ' * indent}{head}"
 
 
+def wrapped(text: str, room: int) -> Iterator[str]:
+    """Yield a text in lines of at most `room` columns, without control characters, which could steer a terminal."""
+    for line in text.splitlines():
+        rest = "".join(letter for letter in line.expandtabs(4) if unicodedata.category(letter) not in ("Cc", "Cf"))
+        while width(rest) > room:
+            head, rest = _cut(rest, room)
+            yield head
+        yield rest
+
+
 def _cut(text: str, room: int) -> tuple[str, str]:
     """Return as much of the text as takes at most `room` columns, to the last space if there is one, and the rest."""
     if width(text) <= room:

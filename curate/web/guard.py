@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -81,10 +81,13 @@ class Guard:
         """Exchange the secret in the address for a cookie, and redirect to an address without it."""
         if not _equal_digest(request.query_params["token"], self._token):
             return self._refused("token")
+        rest = urlencode([(name, value) for name, value in request.query_params.multi_items() if name != "token"])
+        path = "/" + request.scope["raw_path"].partition(b"?")[0].decode("ascii", "replace").lstrip("/\\")
+        target = f"{path}?{rest}" if rest else path
         if request.headers.get("sec-fetch-site") == "cross-site":
-            response = self._shown("entered", 200, {})  # a redirect from elsewhere would not carry a strict cookie
+            response = self._shown("entered", 200, {"target": target})  # a redirect would not carry a strict cookie
         else:
-            response = RedirectResponse("/", status_code=303)
+            response = RedirectResponse(target, status_code=303)
         response.set_cookie(self._cookie, self._pass, max_age=_MONTH_S, httponly=True, samesite="strict")
         return response
 

@@ -3,10 +3,9 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from threading import RLock
 from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -22,8 +21,9 @@ from curate.review import Answer, Desk, SampleRow
 from curate.review import forms as guide
 from curate.system import resources
 from curate.view import charts
-from curate.web.guard import HEADERS, Guard, proven
+from curate.web.guard import HEADERS, Guard
 from curate.web.highlight import pieces
+from curate.web.pages import environment, fields, static
 
 # Position of an assessor in a sample: rows answered, the next open row, the last answer.
 
@@ -115,15 +115,6 @@ def noted(typed: str, began: str, stored: str) -> str:
 
 # The pages: choose a name, read a row and answer, the end, the guide. Nothing is kept here but through the desk.
 
-LARGEST = 64 * 1024
-"""Maximum bytes of a form, enough for a note of thousands of characters."""
-_STATIC = {
-    "report.css": ("text/css", "view/report.css"),
-    "review.css": ("text/css", "web/templates/review.css"),
-    "review.js": ("text/javascript", "web/templates/review.js"),
-    "icon.svg": ("image/svg+xml", "web/templates/icon.svg"),
-}
-
 
 def site(review: Desk, token: str, known: Callable[[str], bool]) -> Starlette:
     """Return the review app of a sample; it only answers requests with the token and a `known` host."""
@@ -136,7 +127,7 @@ def site(review: Desk, token: str, known: Callable[[str], bool]) -> Starlette:
             Route("/by/{person}/{row_id}", pages.row),
             Route("/by/{person}/{row_id}", pages.answer, methods=["POST"]),
             Route("/static/grades.css", pages.colours),
-            Route("/static/{name}", _static),
+            Route("/static/{name}", static),
         ],
         middleware=[Middleware(Guard, token=token, known=known, shown=pages.shown)],
         exception_handlers={HTTPException: pages.wrong, UserError: pages.wrong, Exception: pages.wrong},
@@ -173,8 +164,8 @@ class Pages:
         """Redirect to the first row without an answer, or show that there is none; a POST withdraws an answer."""
         person = self._person(request)
         if request.method == "POST":
-            fields = await _fields(request)
-            return _see(await run_in_threadpool(self._taken_back, person, fields.get("undo", "")))
+            typed = await fields(request)
+            return _see(await run_in_threadpool(self._taken_back, person, typed.get("undo", "")))
         return await run_in_threadpool(self._resumed, request, person)
 
     def row(self, request: Request) -> Response:
@@ -203,8 +194,8 @@ class Pages:
 
     async def answer(self, request: Request) -> Response:
         """Store a form's entry, then redirect, so that the next page loads only after the answer is on the disk."""
-        person, fields = self._person(request), await _fields(request)
-        return _see(await run_in_threadpool(self._answered, person, request.path_params["row_id"], fields))
+        person, typed = self._person(request), await fields(request)
+        return _see(await run_in_threadpool(self._answered, person, request.path_params["row_id"], typed))
 
     def wrong(self, _request: Request, error: Exception) -> Response:
         """Show an error page."""
@@ -282,25 +273,16 @@ class Pages:
 
 def _renderer(review: Desk) -> Callable[[str, dict[str, Any]], str]:
     """Return a function of (name of a page, its values) that returns HTML in the sample's language."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    form = review.sample.form
-    environment = Environment(
-        loader=FunctionLoader(lambda name: resources.template(f"web/templates/{name}")),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    form, templates = review.sample.form, environment()
     words: Any = resources.words("web/templates/words.yaml", form.language)
-    environment.globals.update(
+    templates.globals.update(
         form=form,
         words={**words, **words["items"]} if form.question else words,
         language=form.language,
         name=review.sample.design.name,
         coloured=review.sample.scale != FIVE and not form.question,  # answers to a question have no order
     )
-    return lambda name, values: environment.get_template(f"{name}.html.j2").render(values)
+    return lambda name, values: templates.get_template(f"{name}.html.j2").render(values)
 
 
 def _or_404(index: int | None) -> int:
@@ -318,29 +300,3 @@ def _address(person: str, row_id: str | None = None, **notices: str) -> str:
 
 def _see(address: str) -> Response:
     return RedirectResponse(address, status_code=303)
-
-
-async def _fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form; HTTP error 403 without the app's CSRF field, 413 if the form is too large."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST:
-            raise HTTPException(413)
-    read = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
-    fields = {name: values[-1] for name, values in read.items()}
-    if not proven(request, fields.get("proof", "")):
-        raise HTTPException(403)
-    return fields
-
-
-@cache
-def _file(name: str) -> Response:
-    kind, template = _STATIC[name]
-    return Response(resources.template(template), media_type=kind)
-
-
-def _static(request: Request) -> Response:
-    if request.path_params["name"] not in _STATIC:
-        raise HTTPException(404)
-    return _file(request.path_params["name"])

@@ -6,44 +6,47 @@ import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from curate.core.errors import ConfigError, UserError
-from curate.review import Desk
 from curate.system.extras import needed
 from curate.system.files import replacing
 
 PORT = 8765
 """Default port of the page."""
+App = Callable[[str, Callable[[str], bool]], Any]
+"""Function of (secret, whether the app answers to a host) that returns an ASGI app."""
 _HERE = ("127.0.0.1", "localhost", "::1")
 _CLOSING_S = 3
 """Seconds that open connections get to finish when the server stops."""
 
 
 def serve(
-    review: Desk,
+    app: App,
+    token_file: Path,
     *,
+    path: str = "/",
     host: str = "127.0.0.1",
     port: int = PORT,
     allow_remote: bool = False,
     tell: Callable[[str], None],
 ) -> None:
-    """Serve the review app of a sample until it is stopped; `tell` is called with the address to open.
+    """Serve an app until it is stopped; `tell` is called with the address to open, which ends in `path`.
 
-    Port 0 is any free port. MissingExtra without the extra `review`; ConfigError for a host that other machines can
-    reach, unless `allow_remote`; UserError if the port is in use.
+    `app` makes it from the secret, kept in `token_file`, and from a function that knows the hosts it answers to. Port 0
+    is any free port. MissingExtra without the extra `review`; ConfigError for a host that other machines can reach,
+    unless `allow_remote`; UserError if the port is in use.
     """
-    with needed("the review page"):
+    with needed("the page"):
         import uvicorn
-
-        from curate.web.review_pages import site
     if not loopback(host) and not allow_remote:
         raise ConfigError(
             f"host {host!r}: others could reach it, and nothing is encrypted on the way; leave --host out and use "
             "`ssh -L`, or add --allow-remote in a network that you trust"
         )
-    token = kept_token(review.sample.folder / "page.token")
+    token = kept_token(token_file)
     config = uvicorn.Config(
-        site(review, token, partial(answers_to, host)),
+        app(token, partial(answers_to, host)),
         log_config=None,
         access_log=False,  # addresses and texts of requests stay out of every log
         lifespan="off",
@@ -53,7 +56,7 @@ def serve(
         timeout_graceful_shutdown=_CLOSING_S,
     )
     with _listening(host, port) as listener:
-        tell(address(host, listener.getsockname()[1], token))
+        tell(address(host, listener.getsockname()[1], token, path))
         uvicorn.Server(config).run(sockets=[listener])
 
 
@@ -75,11 +78,11 @@ def answers_to(host: str, name: str) -> bool:
     return name in _HERE or name == host.lower()
 
 
-def address(host: str, port: int, token: str) -> str:
+def address(host: str, port: int, token: str, path: str = "/") -> str:
     """Return the URL to open, with the token, which the app removes from the browser's address by a redirect."""
     number = _number(host)
     name = socket.gethostname() if number and number.is_unspecified else host
-    return f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={token}"
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}{path}?token={token}"
 
 
 def kept_token(path: Path) -> str:

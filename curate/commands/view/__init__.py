@@ -1,0 +1,108 @@
+"""`curate view`: any pair of a run, in the browser or in the terminal."""
+
+import os
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from curate.core.errors import NotFound
+from curate.runs.command import Command, argument, option
+from curate.view.answers import PACKAGE, Result
+from curate.view.text import terminal_width, wrapped
+
+if TYPE_CHECKING:
+    from curate.web.index import RunIndex
+    from curate.web.shown import ShownPair
+
+
+class ViewCommand(Command):
+    """Look at any pair.
+
+    Pages of a run in the browser, on this machine: pools, grades, ranks, full texts. Nothing is changed.
+    """
+
+    words = "view"
+    examples = ("view runs/demo", "view runs/demo --pair q101 d1016")
+    speaks_json = False
+
+    folder: Path | None = argument("Run folder; default: the newest run.", None, complete="runs", metavar="RUN")
+    first: str | None = option("Pair to begin with.", None, flag="--open", metavar="QUERY/DOC")
+    pair: tuple[str, str] | None = option("Print one pair instead.", None, metavar="QUERY DOC")
+    port: int = option("Port of the page; 0 takes a free one.", 8766, ge=0, le=65535)
+
+    def result(self) -> Result[None]:
+        """Serve the pages until Ctrl-C, or print a pair."""
+        from curate.runs.opening import run_folder
+        from curate.web import view
+        from curate.web.index import opened
+
+        run = run_folder(self.folder, "give a run folder", tell=self.notify)
+        cache = _cache(run)
+        if self.pair is not None:
+            width = min(terminal_width() or 80, 100)
+            lines = _lines(opened(run, cache), *self.pair)
+            return Result(None, (part for line in lines for part in wrapped(line, width)))
+        path = "/" if self.first is None else _address(opened(run, cache), self.first)
+        view(run, cache, version=version(PACKAGE), path=path, port=self.port, tell=typer.echo)
+        return Result(None)
+
+
+def _cache(run: Path) -> Path:
+    """Return the folder of the index: in the run, or in the home folder if the run is read-only."""
+    from curate.pipeline.folder import run_id
+    from curate.pipeline.stage import home
+
+    return run / ".view" if os.access(run, os.W_OK) else home() / "view" / (run_id(run) or run.resolve().name)
+
+
+def _address(index: "RunIndex", named: str) -> str:
+    """Return the address of the pair QUERY/DOC, whose ids may hold slashes; NotFound if the run has none such."""
+    from curate.web.addresses import of_pair
+
+    parts = named.split("/")
+    for cut in range(1, len(parts)):
+        query_id, doc_id = "/".join(parts[:cut]), "/".join(parts[cut:])
+        if query_id in index.query_rows and index.doc_row(doc_id) is not None:
+            return of_pair(query_id, doc_id)
+    raise NotFound(f"--open {named}: no such pair in {index.run}; give QUERY/DOC by ids of the run")
+
+
+def _lines(index: "RunIndex", query_id: str, doc_id: str) -> Iterator[str]:
+    """Yield a pair as lines of text; NotFound if the run has no such query or document."""
+    from curate.system import resources
+    from curate.web import shown
+
+    pair = shown.pair(index, query_id, doc_id)
+    if pair is None:
+        what = f"query {query_id!r}" if query_id not in index.query_rows else f"document {doc_id!r}"
+        raise NotFound(f"--pair: no {what} in {index.run}; `curate show queries` and `curate show corpus` list the ids")
+    words = resources.words("web/templates/view.words.yaml", "en")
+    yield from _figures(index, pair, words)
+    for heading, text in ((words["query"], pair.query), (words["document"], f"{pair.title}\n{pair.text}".strip())):
+        yield f"\n{heading}:\n{text}"
+
+
+def _figures(index: "RunIndex", pair: "ShownPair", words: Mapping[str, Any]) -> Iterator[str]:
+    yield words["pair"].format(query=pair.query_id, doc=pair.doc_id)
+    if not pair.pooled:
+        yield words["not_pooled"]
+        return
+    if pair.hidden:
+        yield words["hidden"]
+    else:
+        verdict = pair.verdict or "none"
+        yield f"{words['label']}: {words['verdicts'][verdict]}. {words['verdict_meanings'][verdict]}"
+    meanings = index.meanings.get("en") or next(iter(index.meanings.values()), {})
+    for entry in () if pair.hidden else pair.grades:
+        status = words["statuses"].get(entry.grade or "none", entry.grade)
+        meaning = meanings.get(entry.grade or "", "")
+        yield f"  {entry.judge}: {status}" + (f" ({meaning})" if meaning else "")
+    for person, grade in pair.assessors:
+        yield f"  {person}: {grade}"
+    for retriever, rank in pair.ranks:
+        form = words["not_in"] if rank is None else words["rank_in"]
+        yield f"  {form.format(retriever=retriever, depth=index.depth, rank=rank)}"
+    yield f"{words['original']}: {words['original_yes'] if pair.original else words['original_no']}"

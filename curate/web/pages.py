@@ -1,0 +1,67 @@
+"""What all pages share: the template environment, forms, and files of style and script."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from curate.system import resources
+from curate.web.guard import proven
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+LARGEST = 64 * 1024
+"""Maximum bytes of a form, enough for a note of thousands of characters."""
+FILES: Mapping[str, tuple[str, str]] = {
+    "report.css": ("text/css", "view/report.css"),
+    "review.css": ("text/css", "web/templates/review.css"),
+    "view.css": ("text/css", "web/templates/view.css"),
+    "review.js": ("text/javascript", "web/templates/review.js"),
+    "icon.svg": ("image/svg+xml", "web/templates/icon.svg"),
+}
+"""Name of a file that any page may load -> its type and its template."""
+
+
+def environment() -> "Environment":
+    """Return an environment of the templates, which escapes everything and refuses unknown names."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    return Environment(
+        loader=FunctionLoader(lambda name: resources.template(f"web/templates/{name}")),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+async def fields(request: Request) -> dict[str, str]:
+    """Return the fields of a form; HTTP error 403 without the app's CSRF field, 413 if the form is too large."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST:
+            raise HTTPException(413)
+    read = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    found = {name: values[-1] for name, values in read.items()}
+    if not proven(request, found.get("proof", "")):
+        raise HTTPException(403)
+    return found
+
+
+def static(request: Request) -> Response:
+    """Return a file of `FILES`; HTTP error 404 for another name."""
+    if request.path_params["name"] not in FILES:
+        raise HTTPException(404)
+    return _file(request.path_params["name"])
+
+
+@cache
+def _file(name: str) -> Response:
+    kind, template = FILES[name]
+    return Response(resources.template(template), media_type=kind)

@@ -1,0 +1,278 @@
+"""Pages of a run, read-only: overview, queries, pools and pairs, documents, judges, search."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import urlencode
+
+import polars as pl
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from curate.core.errors import DataError, UserError
+from curate.core.languages import base_language
+from curate.system import resources
+from curate.view import charts
+from curate.web import addresses, shown
+from curate.web.filters import PAGE, PairFilter, QueryOrder, query_rows
+from curate.web.guard import HEADERS, Guard
+from curate.web.index import RunIndex, answers_mark, marks, opened
+from curate.web.pages import environment, fields, static
+
+LANGUAGES = ("zh", "en")
+
+
+@dataclass
+class IndexSource:
+    """Index of a run that follows its tables: made again after a stage, and kept while one is put in place."""
+
+    run: Path
+    cache: Path
+    _index: RunIndex | None = None
+    _key: tuple[str, str] = ("", "")
+    _lock: Lock = field(default_factory=Lock)
+
+    def now(self) -> RunIndex:
+        """Return the index of today's tables and answers, or the last whole one while the tables change."""
+        with self._lock:
+            key = (marks(self.run), answers_mark(self.run))
+            if self._index is None or key != self._key:
+                try:
+                    self._index, self._key = opened(self.run, self.cache), key
+                except (DataError, OSError):
+                    if self._index is None:
+                        raise
+            return self._index
+
+
+def app(source: IndexSource, version: str, token: str, known: Callable[[str], bool]) -> Starlette:
+    """Return the app of a run; it only answers requests with the token and a `known` host."""
+    pages = ViewPages(source, version)
+    return Starlette(
+        routes=[
+            Route("/", pages.overview),
+            Route("/queries", pages.queries),
+            Route("/q/{rest:path}", pages.pool),
+            Route("/pairs", pages.pairs),
+            Route("/doc/{rest:path}", pages.doc),
+            Route("/judges", pages.judges),
+            Route("/search", pages.search, methods=["GET", "POST"]),
+            Route("/static/grades.css", pages.colours),
+            Route("/static/{name}", static),
+        ],
+        middleware=[Middleware(Guard, token=token, known=known, shown=pages.refused)],
+        exception_handlers={HTTPException: pages.wrong, UserError: pages.wrong, Exception: pages.wrong},
+    )
+
+
+class ViewPages:
+    """Handlers of the pages of a run."""
+
+    def __init__(self, source: IndexSource, version: str) -> None:
+        self.source, self.version, self.templates = source, version, environment()
+        self.templates.globals.update(zip=zip, address=addresses)
+
+    def overview(self, request: Request) -> Response:
+        """Show what the run holds."""
+        index = self.source.now()
+        counts = index.pairs["verdict"].value_counts(name="count").rows()
+        verdicts = {str(verdict or "none"): count for verdict, count in counts}
+        chosen = PairFilter(index, {})
+        return self._page(request, index, "overview", verdicts=verdicts, filter=chosen, orders=_orders(index)[1:])
+
+    def queries(self, request: Request) -> Response:
+        """Show the queries in an order, a page at a time."""
+        index, params = self.source.now(), request.query_params
+        order = QueryOrder(params.get("order", ""), params.get("of", ""))
+        rows = query_rows(index, order)
+        chosen, page, pages = _paged(rows, params.get("page", ""))
+        return self._page(
+            request,
+            index,
+            "queries",
+            rows=chosen.to_dicts(),
+            order=order,
+            orders=_orders(index),
+            total=len(rows),
+            page=page,
+            pages=pages,
+            link=partial(_query_address, order),
+        )
+
+    def pool(self, request: Request) -> Response:
+        """Show a query with its pool, and one of its documents if the address names one."""
+        index = self.source.now()
+        names = addresses.names(request.scope["raw_path"], "/q/")
+        if len(names) not in (1, 2) or names[0] not in index.query_rows:
+            raise self._absent(index, "queries", names[0] if names else "")
+        seen = shown.pair(index, *names) if len(names) == 2 else None
+        if len(names) == 2 and seen is None:
+            raise self._absent(index, "corpus", names[1])
+        row = index.query_rows[names[0]]
+        chosen = PairFilter(index, request.query_params)
+        return self._page(
+            request,
+            index,
+            "pool",
+            query_id=names[0],
+            query=index.queries.row(row, named=True),
+            rows=list(shown.rows(index, index.pool(row))),
+            pair=seen,
+            filter=chosen,
+            place=shown.in_list(chosen, seen) if seen and seen.pooled else None,
+            pool_link=_pair_address,
+            pair_link=lambda ids: chosen.address(addresses.of_pair(*ids)),
+        )
+
+    def pairs(self, request: Request) -> Response:
+        """Show the pairs that the filters of the address keep, a page at a time."""
+        index = self.source.now()
+        chosen = PairFilter(index, request.query_params)
+        kept = chosen.pairs
+        on_page, page, pages = _paged(kept, request.query_params.get("page", ""))
+        return self._page(
+            request,
+            index,
+            "pairs",
+            filter=chosen,
+            rows=list(shown.rows(index, on_page)),
+            total=len(kept),
+            page=page,
+            pages=pages,
+            link=lambda number: chosen.address("/pairs", page=str(number)),
+            pool_link=lambda row: chosen.address(_pair_address(row)),
+        )
+
+    def doc(self, request: Request) -> Response:
+        """Show a document, and the pools that it is in, or why it is in none."""
+        index = self.source.now()
+        names = addresses.names(request.scope["raw_path"], "/doc/")
+        row = index.doc_row(names[0]) if len(names) == 1 else None
+        dropped = shown.dropped(index, "corpus", names[0]) if len(names) == 1 else None
+        if row is None and dropped is None:
+            raise self._absent(index, "corpus", names[0] if names else "")
+        doc = None if row is None else index.docs.row(row, named=True)
+        held = index.pairs.filter(pl.col("doc") == row) if row is not None else index.pairs.clear()
+        rows = list(shown.rows(index, held))
+        return self._page(
+            request, index, "doc", doc_id=names[0], doc=doc, rows=rows, dropped=dropped, pool_link=_pair_address
+        )
+
+    def judges(self, request: Request) -> Response:
+        """Show the grades of every two judges against each other."""
+        index = self.source.now()
+        return self._page(request, index, "judges", matrices=shown.matrices(index))
+
+    async def search(self, request: Request) -> Response:
+        """Show the form, or the texts with the words of a form; words are in no address."""
+        typed = await fields(request) if request.method == "POST" else {}
+        return await run_in_threadpool(self._found, request, typed)
+
+    def _found(self, request: Request, typed: Mapping[str, str]) -> Response:
+        index = self.source.now()
+        page = int(typed["page"]) if typed.get("page", "").isdecimal() else 1
+        found = shown.search(index, typed.get("words", "")[:LONGEST], max(1, page)) if typed else None
+        return self._page(request, index, "search", found=found)
+
+    def colours(self, _request: Request) -> Response:
+        """Return a style sheet with the colours of the grades; empty for the default scale of five grades."""
+        return Response(charts.styles(self.source.now().scale), media_type="text/css")
+
+    def refused(self, name: str, status: int, values: dict[str, Any]) -> Response:
+        """Return a page of the guard, which shows nothing of the run."""
+        words: Any = resources.words("web/templates/words.yaml", "en")
+        if name == "entered":
+            return self._plain(status, "en", words["entered"], [], words["entered"], values["target"])
+        return self._plain(status, "en", words["refused"], [words["refused_why"][values["why"]]], words["back"])
+
+    def wrong(self, request: Request, error: Exception) -> Response:
+        """Show an error as a page."""
+        status = getattr(error, "status_code", 503 if isinstance(error, UserError) else 500)
+        language = self._language(request, "en")
+        words: Any = resources.words("web/templates/view.words.yaml", language)
+        if status == 404:
+            return self._plain(status, language, words["gone"], [error.detail, words["gone_hint"]], words["back"])  # type: ignore[attr-defined]
+        lines = [str(error)] if isinstance(error, UserError) else []
+        return self._plain(status, language, words["wrong"], [*lines, words["changed"]], words["back"])
+
+    def _plain(
+        self, status: int, language: str, title: str, lines: Sequence[str], link: str, target: str = ""
+    ) -> Response:
+        """Return a page without anything of the run but what `lines` say."""
+        html = self.templates.get_template("view_wrong.html.j2").render(
+            language=language, title=title, lines=lines, link=link, target=target
+        )
+        return Response(html, status, HEADERS, media_type="text/html")
+
+    def _absent(self, index: RunIndex, table: str, name: str) -> HTTPException:
+        """Return the error of an id that is not in the run; a dropped one is named with its reason."""
+        dropped = shown.dropped(index, table, name)
+        if dropped is None:
+            return HTTPException(404, name)
+        nearest = f" ({dropped.nearest})" if dropped.nearest else ""
+        return HTTPException(404, f"{name}: {dropped.stage}: {dropped.reason}{nearest}")
+
+    def _page(self, request: Request, index: RunIndex, name: str, **values: Any) -> Response:  # noqa: ANN401
+        language = self._language(request, index.language)
+        words: Any = resources.words("web/templates/view.words.yaml", language)
+        html = self.templates.get_template(f"view_{name}.html.j2").render(
+            index=index,
+            words=words,
+            language=language,
+            other=(other := next(tag for tag in LANGUAGES if tag != language)),
+            other_link=f"?{urlencode({**request.query_params, 'lang': other})}",
+            name=name,
+            version=self.version,
+            classes=charts.classes(index.scale),
+            meanings=index.meanings.get(language) or next(iter(index.meanings.values()), {}),
+            proof=request.state.proof,
+            **values,
+        )
+        response = Response(html, 200, HEADERS, media_type="text/html")
+        if request.query_params.get("lang") in LANGUAGES:
+            response.set_cookie("view_language", language, httponly=True, samesite="strict")
+        return response
+
+    def _language(self, request: Request, default: str) -> str:
+        """Return the language of the page: that of the address, of an earlier choice, of the run, or English."""
+        wanted = (request.query_params.get("lang"), request.cookies.get("view_language"), base_language(default), "en")
+        return next(tag for tag in wanted if tag in LANGUAGES and tag is not None)
+
+
+LONGEST = 200
+"""Characters of a search."""
+
+
+def _paged(rows: Any, number: str) -> tuple[Any, int, int]:  # noqa: ANN401 - a table
+    """Return one page of a table, its number, and the number of pages."""
+    pages = max(1, math.ceil(len(rows) / PAGE))
+    page = min(max(1, int(number)), pages) if number.isdecimal() and len(number) < 9 else 1
+    return rows.slice((page - 1) * PAGE, PAGE), page, pages
+
+
+def _orders(index: RunIndex) -> list[QueryOrder]:
+    """Return the orders of the list of queries that fit a run."""
+    names = [name for name in ("synthetic", "masked") if index.queries[name].any()]
+    if index.judges:
+        names = ["none", "contested", *(["gap"] if len(index.retrievers) > 1 else []), *names]
+    fails = [QueryOrder("fails", name) for name in index.retrievers] if index.judges else []
+    return [QueryOrder(), *map(QueryOrder, names), *fails]
+
+
+def _pair_address(row: Mapping[str, Any]) -> str:
+    return addresses.of_pair(row["query_id"], row["doc_id"])
+
+
+def _query_address(order: QueryOrder, number: int = 1) -> str:
+    values = {"order": order.name, "of": order.of, "page": str(number) if number > 1 else ""}
+    words = urlencode({name: value for name, value in values.items() if value})
+    return f"/queries?{words}" if words else "/queries"
