@@ -128,6 +128,11 @@ def memory() -> dict[str, int]:
     return {"resident": held["VmRSS"], "anonymous": held["RssAnon"]}
 
 
+def cells(row: dict[str, float]) -> tuple[str, str]:
+    """Return milliseconds of CPU and kilobytes of a page."""
+    return f"{1000 * row['cpu']:,.0f}", f"{row['size'] / 1000:,.0f}"
+
+
 def main(given: argparse.Namespace) -> None:
     """Make a run of each size, measure it, and publish one table."""
     columns = []
@@ -141,25 +146,14 @@ def main(given: argparse.Namespace) -> None:
             rows = {"first start": first["rows"][0], "later start": rows.pop("start"), **rows}
             columns.append((documents, rows, later["memory"]))
     heads = ["page", *(f"{figure}, {documents:,}" for documents, _, _ in columns for figure in ("CPU ms", "kB"))]
-    lines = [
-        [
-            page,
-            *(
-                cell
-                for _, rows, _ in columns
-                for cell in (f"{1000 * rows[page]['cpu']:,.0f}", f"{rows[page]['size'] / 1000:,.0f}")
-            ),
-        ]
-        for page in columns[0][1]
-    ]
+    lines = [[page, *(cell for _, rows, _ in columns for cell in cells(rows[page]))] for page in columns[0][1]]
     held = "; ".join(
         f"{documents:,} documents: {memory['resident']:,} MB resident, {memory['anonymous']:,} MB of it anonymous"
         for documents, _, memory in columns
     )
     head = f"{given.queries:,} queries, pools of {given.pool}, {given.judges} judges, by number of documents."
-    harness.publish(
-        "view", "\n\n".join([head, harness.table(heads, lines), f"Memory after all pages: {held}."]), given.write
-    )
+    body = [head, harness.table(heads, lines), f"Memory after all pages: {held}."]
+    harness.publish("view", "\n\n".join(body), given.write)
 
 
 def arguments() -> argparse.Namespace:

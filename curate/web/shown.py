@@ -14,6 +14,9 @@ from curate.web.filters import PAGE, PairFilter, grade
 from curate.web.highlight import pieces
 from curate.web.index import RunIndex
 
+EXCERPT = 120
+"""Characters of a document in a list."""
+
 
 @dataclass(frozen=True)
 class JudgeGrade:
@@ -133,7 +136,7 @@ def ids(index: RunIndex, pairs: pl.DataFrame) -> list[tuple[str, str]]:
     ]
 
 
-def rows(index: RunIndex, pairs: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def rows(index: RunIndex, pairs: pl.DataFrame, excerpt: int = EXCERPT) -> Iterator[dict[str, Any]]:
     """Yield pairs for a list: ids, the beginning of both texts, verdict, grades and ranks."""
     hidden = set(index.hidden.rows())
     for row in pairs.iter_rows(named=True):
@@ -143,16 +146,12 @@ def rows(index: RunIndex, pairs: pl.DataFrame) -> Iterator[dict[str, Any]]:
             "query_id": index.queries["query_id"][query],
             "doc_id": doc_id,
             "query": index.queries["text"][query],
-            "text": shown(title, text)[:EXCERPT],
+            "text": shown(title, text)[:excerpt],
             "verdict": row["verdict"],
             "hidden": (query, doc) in hidden,
             "grades": [JudgeGrade(name, row[f"grade:{name}"]) for name in index.judges],
             "ranks": [row[f"rank:{name}"] for name in index.retrievers],
         }
-
-
-EXCERPT = 120
-"""Characters of a document in a list."""
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ class ViewPages:
             "pool",
             query_id=names[0],
             query=index.queries.row(row, named=True),
-            rows=list(shown.rows(index, index.pool(row))),
+            rows=list(shown.rows(index, index.pool(row), shown.EXCERPT // 2)),
             pair=seen,
             filter=chosen,
             place=shown.in_list(chosen, seen) if seen and seen.pooled else None,
