@@ -45,7 +45,7 @@ def lead(
         "policy": agreed["policy"],
         "judged": judged,
         "contested": counts["contested"],
-        **_of_people(run, judged),
+        **of_people(run, judged),
         "orders": "median" if scale.gains and not counts.get("not positive") else "condensed",
         "levels": "corrected" if corrected else "none",
         "circular": None
@@ -54,7 +54,7 @@ def lead(
     }
 
 
-def _of_people(run: Path, judged: int) -> dict[str, Json]:
+def of_people(run: Path, judged: int) -> dict[str, Json]:
     """Return the figures from assessors' answers; None, and 0 rows read, if no sample of all pairs has an answer."""
     proofs: list[Any] = [prove(review).to_json() for review in relevance_desks(run)]
     drawn = [proof for proof in proofs if proof["pairs"] == judged]

@@ -133,3 +133,12 @@ def identity(run: Path) -> Json:
     """Return file -> digest of all figures that are there; if one changes, the report is out of date."""
     files = dict.fromkeys(check.file for name, check in CHECKS.items() if name != "circular")
     return {file.as_posix(): sha256(run / file) for file in files if (run / file).is_file()}
+
+
+def controls(judged: Figures, check: CheckResult | None) -> Figures:
+    """Return judge -> result on control pairs: of the qualification test in the facts of `judge`, else of its check."""
+    gate = judged.get("gate")
+    measured = gate.get("judges") if isinstance(gate, Mapping) else None
+    if not measured and check and check.state == "current":
+        measured = {name: judge["controls"] for name, judge in check.figures["judges"].items() if judge["controls"]}
+    return measured if isinstance(measured, Mapping) else {}

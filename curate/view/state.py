@@ -63,6 +63,49 @@ class Evidence:
         }
 
 
+def evidence(
+    judged: Mapping[str, Any],
+    panel: Sequence[str],
+    export: Mapping[str, Any] | None,
+    people: Mapping[str, Any],
+    controls: Mapping[str, Any],
+    unfinished: Sequence[str],
+) -> Evidence:
+    """Return the evidence of a run: facts of `judge` and of `export` (None before it), assessors' figures, controls.
+
+    `people` has the keys of `review.lead.of_people`; `controls` is judge -> result on control pairs; `unfinished` are
+    the stages to run again, in order.
+    """
+    gate = export.get("gate") if export else None
+    lost = str(judged.get("too_many_lost") or "")
+    return Evidence(
+        queries=int(export.get("queries") or 0) if export else 0,
+        precision=people["precision"],
+        twice=people["twice"],
+        drawn=people["drawn"],
+        kappa=people["kappa"],
+        heuristic=run_figures.only_heuristics(panel, [str(name) for name in judged.get("heuristic") or ()]),
+        weak=[*run_figures.failed({"gate": {"judges": controls}}), *(lost.split(", ") if lost else ())],
+        personal=int(export.get("residual") or 0) + gate["published"] if export and gate and gate["looked"] else None,
+        unfinished=next(iter([*unfinished, *([] if export else ["export"])]), ""),
+    )
+
+
+def audit_evidence(figures: Mapping[str, Any], weak: Sequence[str], personal: int | None) -> Evidence:
+    """Return the evidence of an audit, from the content of audit.json: the sample with the most answers counts."""
+    samples = [sample for sample in figures["corrected"] if not sample["outdated"]]
+    checked = max(samples, key=lambda sample: sample["answered"], default=None)
+    return Evidence(
+        queries=figures["queries"],
+        precision=checked["precision"] if checked else None,
+        twice=checked.get("twice", 0) if checked else 0,
+        drawn=bool(samples),
+        heuristic=figures["heuristic"],
+        weak=weak,
+        personal=personal,
+    )
+
+
 @dataclass(frozen=True)
 class State:
     """A colour, with its reason, rule and next steps in a language."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
@@ -10,10 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from curate.system import resources
+from curate.view import charts
+from curate.web.addresses import Links
 from curate.web.guard import proven
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+    from curate.web.index import RunIndex
 
 LARGEST = 64 * 1024
 """Maximum bytes of a form, enough for a note of thousands of characters."""
@@ -31,12 +35,44 @@ def environment() -> "Environment":
     """Return an environment of the templates, which escapes everything and refuses unknown names."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    return Environment(
+    templates = Environment(
         loader=FunctionLoader(lambda name: resources.template(f"web/templates/{name}")),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+    )
+    templates.globals["zip"] = zip
+    return templates
+
+
+def rendered(
+    templates: "Environment",
+    index: "RunIndex",
+    name: str,
+    language: str,
+    *,
+    links: Links,
+    proof: str,
+    other: str = "",
+    **values: Any,  # noqa: ANN401
+) -> str:
+    """Return a page of a run as HTML; without `proof`, the proof of a form, it has no forms and no filters.
+
+    `other` is the language that the page offers.
+    """
+    words: Any = resources.words("web/templates/view.words.yaml", language)
+    return templates.get_template(f"view_{name}.html.j2").render(
+        index=index,
+        name=name,
+        language=language,
+        words=words,
+        links=links,
+        proof=proof,
+        other=other,
+        classes=charts.classes(index.scale),
+        meanings=index.meanings.get(language) or next(iter(index.meanings.values()), {}),
+        **values,
     )
 
 

@@ -26,9 +26,12 @@ from curate.web import addresses, shown
 from curate.web.filters import PAGE, PairFilter, QueryOrder, query_rows
 from curate.web.guard import HEADERS, Guard
 from curate.web.index import RunIndex, answers_mark, marks, opened
-from curate.web.pages import environment, fields, static
+from curate.web.pages import environment, fields, rendered, static
+from curate.web.run_state import state_of
 
 LANGUAGES = ("zh", "en")
+TABS = ("queries", "pairs", "judges")
+LINKS = addresses.Links()
 
 
 @dataclass
@@ -79,7 +82,6 @@ class ViewPages:
 
     def __init__(self, source: IndexSource, version: str) -> None:
         self.source, self.version, self.templates = source, version, environment()
-        self.templates.globals.update(zip=zip, address=addresses)
 
     def overview(self, request: Request) -> Response:
         """Show what the run holds."""
@@ -87,7 +89,15 @@ class ViewPages:
         counts = index.pairs["verdict"].value_counts(name="count").rows()
         verdicts = {str(verdict or "none"): count for verdict, count in counts}
         chosen = PairFilter(index, {})
-        return self._page(request, index, "overview", verdicts=verdicts, filter=chosen, orders=_orders(index)[1:])
+        return self._page(
+            request,
+            index,
+            "overview",
+            state=state_of(index.run, self._language(request, index.language)),
+            verdicts=verdicts,
+            filter=chosen,
+            orders=_orders(index)[1:],
+        )
 
     def queries(self, request: Request) -> Response:
         """Show the queries in an order, a page at a time."""
@@ -130,7 +140,7 @@ class ViewPages:
             filter=chosen,
             place=shown.in_list(chosen, seen) if seen and seen.pooled else None,
             pool_link=_pair_address,
-            pair_link=lambda ids: chosen.address(addresses.of_pair(*ids)),
+            pair_link=lambda ids: chosen.address(LINKS.pair(*ids)),
         )
 
     def pairs(self, request: Request) -> Response:
@@ -223,18 +233,18 @@ class ViewPages:
 
     def _page(self, request: Request, index: RunIndex, name: str, **values: Any) -> Response:  # noqa: ANN401
         language = self._language(request, index.language)
-        words: Any = resources.words("web/templates/view.words.yaml", language)
-        html = self.templates.get_template(f"view_{name}.html.j2").render(
-            index=index,
-            words=words,
-            language=language,
-            other=(other := next(tag for tag in LANGUAGES if tag != language)),
-            other_link=f"?{urlencode({**request.query_params, 'lang': other})}",
-            name=name,
+        other = next(tag for tag in LANGUAGES if tag != language)
+        html = rendered(
+            self.templates,
+            index,
+            name,
+            language,
+            links=LINKS,
+            tabs=TABS,
             version=self.version,
-            classes=charts.classes(index.scale),
-            meanings=index.meanings.get(language) or next(iter(index.meanings.values()), {}),
             proof=request.state.proof,
+            other=other,
+            other_link=f"?{urlencode({**request.query_params, 'lang': other})}",
             **values,
         )
         response = Response(html, 200, HEADERS, media_type="text/html")
@@ -269,10 +279,8 @@ def _orders(index: RunIndex) -> list[QueryOrder]:
 
 
 def _pair_address(row: Mapping[str, Any]) -> str:
-    return addresses.of_pair(row["query_id"], row["doc_id"])
+    return LINKS.pair(row["query_id"], row["doc_id"])
 
 
 def _query_address(order: QueryOrder, number: int = 1) -> str:
-    values = {"order": order.name, "of": order.of, "page": str(number) if number > 1 else ""}
-    words = urlencode({name: value for name, value in values.items() if value})
-    return f"/queries?{words}" if words else "/queries"
+    return LINKS.page("queries", {"order": order.name, "of": order.of, "page": str(number) if number > 1 else ""})

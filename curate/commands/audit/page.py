@@ -19,7 +19,7 @@ from curate.stats.bootstrap import FEW
 from curate.system import resources
 from curate.view import charts as grade_colours
 from curate.view import run_figures, state
-from curate.view.state import Evidence, HeadFigure
+from curate.view.state import HeadFigure
 from curate.view.words import environment
 from curate.view.words import strings as words_of
 
@@ -113,15 +113,7 @@ def page(
     """
     samples = [sample for sample in figures["corrected"] if not sample["outdated"]]
     checked = max(samples, key=lambda sample: sample["answered"], default=None)
-    evidence = Evidence(
-        queries=figures["queries"],
-        precision=checked["precision"] if checked else None,
-        twice=checked.get("twice", 0) if checked else 0,
-        drawn=bool(samples),
-        heuristic=figures["heuristic"],
-        weak=weak,
-        personal=personal,
-    )
+    evidence = state.audit_evidence(figures, weak, personal)
     words, common = strings(language), words_of(language)
     texts, people = words["head"], HeadFigure(words["head"]["people"], words["head"]["nobody"])
     if checked and checked["precision"]:

@@ -12,10 +12,9 @@ from functools import partial
 import polars as pl
 
 from curate.ask import privacy_guard
-from curate.commands.export import Config, gate, integrity, published_ids, shortcuts
+from curate.commands.export import Config, gate, integrity, metadata, shortcuts
 from curate.commands.export import labels as growth
 from curate.commands.export import labels as reranking
-from curate.commands.export import published_ids as filled
 from curate.commands.export.labels import made_from, made_of_kinds
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
@@ -29,7 +28,7 @@ from curate.pipeline import facts as synthetic_queries
 from curate.pipeline import parent
 from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, nothing_left, pooled
 from curate.pipeline.stage import Context, Report, Stage
-from curate.runs import card_facts, graded_labels
+from curate.runs import card_facts, graded_labels, published_ids
 from curate.system.corpus import CountedCorpus, KeptCorpus
 from curate.system.files import frame, read_json, there, write_table
 from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest
@@ -52,7 +51,7 @@ def run(config: Config, context: Context) -> Report:
     verdicts = verdicts.join(queries, on="query_id", how="semi")
     tables = _kind_tables(context, removed)
     suspicious = _suspicious(context, [queries, *tables.values()], removed)
-    ids = published_ids.published_identifiers(config, context)
+    ids = published_ids.published_identifiers(context)
     chosen, short = reranking.drawn(config, context, verdicts, ids)
     mix = reranking.mix(chosen, verdicts, context.scale)
     agreed = read_json(context.folder("consensus") / "agreement.json")
@@ -95,7 +94,7 @@ def run(config: Config, context: Context) -> Report:
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
-    notes += [*published_ids.id_notes(ids, context), *gate.notes(gated), *filled.filling_notes(config, benchmark)]
+    notes += [*published_ids.id_notes(ids, context), *gate.notes(gated), *metadata.filling_notes(config, benchmark)]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -260,7 +259,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     for name in config.formats:
         EXPORTERS.load(name)
     graded_labels.refuse(config, context)
-    filled.refuse_filling(config)
+    metadata.refuse_filling(config)
     shortcuts.refuse_sending(config.shortcuts, context)
     judged = context.report("judge")
     return {

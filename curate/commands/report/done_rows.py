@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curate.commands.report.figures import Shown
-from curate.runs.checks import CHECKS
+from curate.runs.checks import CHECKS, controls
 from curate.view import run_figures
 
 Words = Mapping[str, Any]
@@ -44,15 +44,6 @@ def done_rows(contents: Shown, words: Words) -> list[DoneRow]:
     return [rows[name] for name in CHECKS if rows[name].state != "needless"]
 
 
-def controls(contents: Shown) -> Mapping[str, Any]:
-    """Return judge -> result on control pairs, of the qualification test, else of `curate check judge`."""
-    gate, check = contents.steps["judge"].facts.get("gate"), contents.beside.get("judge")
-    measured = gate.get("judges") if isinstance(gate, Mapping) else None
-    if not measured and check and check.state == "current":
-        measured = {name: judge["controls"] for name, judge in check.figures["judges"].items() if judge["controls"]}
-    return measured if isinstance(measured, Mapping) else {}
-
-
 def _row(name: str, result: Result | None, words: Words) -> DoneRow:
     if result is None:
         return DoneRow(name, "absent")
@@ -69,7 +60,8 @@ def _check_row(contents: Shown, words: Words, name: str, say: Callable[[Figures,
 
 def _controls(contents: Shown, words: Words) -> Result | None:
     """Return the result of controls, else of the automatic ones while judging."""
-    measured, reading = controls(contents), contents.steps["judge"].facts.get("controls")
+    judged = contents.steps["judge"].facts
+    measured, reading = controls(judged, contents.beside.get("judge")), contents.steps["judge"].facts.get("controls")
     if measured:
         weak = run_figures.failed({"gate": {"judges": dict(measured)}})
         return ("weak", (words["comma"].join(weak),)) if weak else ("passed", (len(measured),))

@@ -103,5 +103,7 @@ class Shown:
     """Number of queries in the source, including those dropped before judging."""
     beside: Mapping[str, CheckResult] = field(default_factory=dict)
     """Name -> figures of checks, audit, analysis and evaluation, of `runs.checks`."""
+    pages: str = ""
+    """Relative path of the exported pages of the pairs; empty if there are none."""
     decided: Mapping[str, int] = field(default_factory=dict)
     """`accepted`, `masked` -> number of such decisions on possible residual PII."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from curate.commands.report.done_rows import controls
 from curate.commands.report.figures import Shown
 from curate.core.records import VERDICTS
+from curate.runs.checks import controls
 from curate.stats import ratios
-from curate.view import run_figures
+from curate.view import run_figures, state
 from curate.view.state import Evidence, HeadFigure
 
 Words = Mapping[str, Any]
@@ -29,26 +29,16 @@ class Cost:
 
 def evidence(contents: Shown) -> Evidence:
     """Return the evidence for the state of a run."""
-    judged, lead = contents.steps["judge"].facts, contents.lead
     export = contents.steps.get("export")
-    gate: Any = export.facts.get("gate") if export else None
-    unfinished = [name for name, step in contents.steps.items() if step.unfinished]
-    lost = str(judged.get("too_many_lost") or "")
-    return Evidence(
-        queries=export.count("queries") if export else 0,
-        precision=lead["precision"],
-        twice=lead["twice"],
-        drawn=lead["drawn"],
-        kappa=lead["kappa"],
-        heuristic=run_figures.only_heuristics(contents.agreed["panel"], _heuristics(judged)),
-        weak=[*run_figures.failed({"gate": {"judges": controls(contents)}}), *(lost.split(", ") if lost else ())],
-        personal=export.count("residual") + gate["published"] if export and gate and gate["looked"] else None,
-        unfinished=next(iter([*unfinished, *contents.outdated, *([] if export else ["export"])]), ""),
+    again = [name for name, step in contents.steps.items() if step.unfinished]
+    return state.evidence(
+        contents.steps["judge"].facts,
+        contents.agreed["panel"],
+        export.facts if export else None,
+        contents.lead,
+        controls(contents.steps["judge"].facts, contents.beside.get("judge")),
+        [*again, *contents.outdated],
     )
-
-
-def _heuristics(judged: Mapping[str, Any]) -> list[str]:
-    return [str(name) for name in judged.get("heuristic") or ()]
 
 
 def cost(contents: Shown) -> Cost | None:

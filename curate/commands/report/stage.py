@@ -41,6 +41,7 @@ from curate.view.charts import STATUSES
 from curate.view.run_figures import Drop
 
 OPTIONAL = ("resolve", *kinds.stages(), "export")
+PAGES = "view/index.html"
 READ = (*ALWAYS, *OPTIONAL)
 """Stages whose tables are read. Not `ingest`: its raw texts are deleted by now, and `mask` copies its `dropped`."""
 
@@ -113,6 +114,7 @@ def gather(config: Config, context: Context) -> Shown:
         # queries read, including those dropped before judging or without a pool
         asked=len(context.queries) + reckoning.left_out(reports, context.read).total(),
         beside={name: check.result(context) for name, check in checks.CHECKS.items()},
+        pages=_pages(context),
     )
 
 
@@ -127,7 +129,13 @@ def fingerprint(_config: Config, context: Context) -> Json:
         "families": card_facts.families(context),
         "circular": circularity.checked(context),
         "beside": checks.identity(context.run),
+        "pages": _pages(context),
     }
+
+
+def _pages(context: Context) -> str:
+    """Return the relative path of the pages that `curate view --export` wrote into the run; empty without them."""
+    return PAGES if (context.run / PAGES).is_file() else ""
 
 
 def _differ(panel: pl.DataFrame, published: pl.DataFrame) -> bool:

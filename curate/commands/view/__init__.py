@@ -31,6 +31,8 @@ class ViewCommand(Command):
     folder: Path | None = argument("Run folder; default: the newest run.", None, complete="runs", metavar="RUN")
     first: str | None = option("Pair to begin with.", None, flag="--open", metavar="QUERY/DOC")
     pair: tuple[str, str] | None = option("Print one pair instead.", None, metavar="QUERY DOC")
+    export: Path | None = option("Write the published pairs as pages into a new folder.", None, metavar="DIR")
+    private: bool = option("With --export: contested pairs too, for yourself.", False)
     port: int = option("Port of the page; 0 takes a free one.", 8766, ge=0, le=65535)
 
     def result(self) -> Result[None]:
@@ -45,9 +47,21 @@ class ViewCommand(Command):
             width = min(terminal_width() or 80, 100)
             lines = _lines(opened(run, cache), *self.pair)
             return Result(None, (part for line in lines for part in wrapped(line, width)))
+        if self.export is not None:
+            return Result(None, self._exported(opened(run, cache), self.export))
         path = "/" if self.first is None else _address(opened(run, cache), self.first)
         view(run, cache, version=version(PACKAGE), path=path, port=self.port, tell=typer.echo)
         return Result(None)
+
+    def _exported(self, index: "RunIndex", folder: Path) -> Iterator[str]:
+        from curate.pipeline.pipeline import Pipeline
+        from curate.pipeline.stage import Context, home
+        from curate.web.exporting import export
+
+        settings = Pipeline.load(index.run / "pipeline.yaml").frozen
+        context = Context(run=index.run, out=index.run, home=home(), settings=settings)
+        made = export(index, context, folder, version=version(PACKAGE), private=self.private)
+        yield f"{made.pairs:,} pairs of {made.queries:,} queries in {made.files:,} pages; open {folder}/index.html"
 
 
 def _cache(run: Path) -> Path:
@@ -60,13 +74,13 @@ def _cache(run: Path) -> Path:
 
 def _address(index: "RunIndex", named: str) -> str:
     """Return the address of the pair QUERY/DOC, whose ids may hold slashes; NotFound if the run has none such."""
-    from curate.web.addresses import of_pair
+    from curate.web.addresses import Links
 
     parts = named.split("/")
     for cut in range(1, len(parts)):
         query_id, doc_id = "/".join(parts[:cut]), "/".join(parts[cut:])
         if query_id in index.query_rows and index.doc_row(doc_id) is not None:
-            return of_pair(query_id, doc_id)
+            return Links().pair(query_id, doc_id)
     raise NotFound(f"--open {named}: no such pair in {index.run}; give QUERY/DOC by ids of the run")
 
 

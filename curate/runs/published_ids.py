@@ -1,19 +1,14 @@
-"""Published ids of an export, and the key to new ids, a file that is in the run and never in an export."""
+"""Published ids of a run, and the key to new ids, a file that is in the run and never leaves it."""
 
 import os
 from pathlib import Path
 
 import polars as pl
 
-from curate.commands.export import Config
-from curate.core.errors import ConfigError, suggestion
-from curate.core.protocols import Benchmark
 from curate.core.records import FILTERED
 from curate.pipeline.stage import Context
 from curate.system.files import column
 from curate.tables.exporters.ids import COLUMNS, KEY, PublishedIds, numbered
-from curate.tables.exporters.task_metadata import block, licence_problem, missing
-from curate.tables.kinds import kinds
 from curate.tables.readers import public_datasets
 
 TELLING = r"\d{5}"
@@ -22,12 +17,14 @@ OWN = r"^synthetic-[0-9a-f]{12}$"
 """Pattern of the ids of synthetic queries, which are digests."""
 
 
-def published_identifiers(config: Config, context: Context) -> PublishedIds:
+def published_identifiers(context: Context) -> PublishedIds:
     """Return the published ids; the key to new ids is written, readable for the owner only."""
     folder, path = context.folder(FILTERED), context.run / KEY
     ids = {"queries": column(folder, "queries", "query_id"), "corpus": column(folder, "corpus", "doc_id")}
     telling = any(column_ids.str.replace(OWN, "").str.contains(TELLING).any() for column_ids in ids.values())
-    if config.ids == "keep" or (config.ids == "auto" and (_are_public(context) or not telling)):
+    section = context.settings.get("export")
+    wanted = section.get("ids", "auto") if isinstance(section, dict) else "auto"
+    if wanted == "keep" or (wanted == "auto" and (_are_public(context) or not telling)):
         return PublishedIds()
     schema = dict.fromkeys(COLUMNS, pl.String)
     known_key = pl.read_csv(path, separator="\t", schema=schema) if path.is_file() else pl.DataFrame(schema=schema)
@@ -50,38 +47,3 @@ def _are_public(context: Context) -> bool:
     source = str(ingest.get("source") or "")
     is_named = bool(source) and len(Path(source).parts) == 1 and not Path(source).expanduser().exists()
     return is_named or source.startswith(public_datasets.PREFIX) or mask.get("ids") == "keep"
-
-
-# Metadata for mteb: refuse settings of unknown tasks, and note missing fields.
-
-
-def refuse_filling(config: Config) -> None:
-    """Raise ConfigError for metadata of an unknown task."""
-    names = [kind.name for kind in kinds()]
-    for name in config.mteb.tasks:
-        if name not in names:
-            raise ConfigError(f"export.mteb.tasks.{name}: unknown task; {suggestion(name, names)}")
-
-
-def lacking(benchmark: Benchmark) -> dict[str, list[str]]:
-    """Return task -> missing metadata settings, without which mteb's `is_filled()` is False."""
-    present = [kind for kind in kinds() if kind.present(benchmark)]
-    return {kind.name: missing(block(kind.name, kind.mteb.type, benchmark.facts)) for kind in present}
-
-
-def filling_notes(config: Config, benchmark: Benchmark) -> list[str]:
-    """Return one sentence per set of missing metadata settings; [] without the format mteb."""
-    if "mteb" not in config.formats:
-        return []
-    by_settings: dict[tuple[str, ...], list[str]] = {}
-    for task, names in lacking(benchmark).items():
-        by_settings.setdefault(tuple(names), []).append(task)
-    wrong = licence_problem(config.license)
-    return [
-        *([wrong] if wrong else []),
-        *(
-            f"metadata for mteb is not complete ({', '.join(tasks)}): set {', '.join(names)}"
-            for names, tasks in by_settings.items()
-            if names
-        ),
-    ]
