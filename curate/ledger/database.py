@@ -165,7 +165,7 @@ class Database:
     """An SQLAlchemy engine, and its location without the password, for messages."""
 
     def __init__(self, where: Path | str) -> None:
-        url = _url(where)
+        url = url_of(where)
         self.path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
         self.place = str(self.path or url.set(password=None, query={}).render_as_string())
         # A failed statement's parameters are replies and stay out of every message.
@@ -266,7 +266,7 @@ class Database:
             )
 
 
-def _url(where: Path | str) -> sa.URL:
+def url_of(where: Path | str) -> sa.URL:
     """Return the location of a ledger as a URL.
 
     ConfigError (without the text, which may hold a password) if it is invalid.

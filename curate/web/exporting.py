@@ -45,7 +45,9 @@ def export(index: RunIndex, context: Context, folder: Path, *, version: str, pri
         raise UserError(f"--export {folder}: not empty; give a new folder")
     kept = _leaving(index, private=private)
     if kept.queries.is_empty():
-        raise UserError(f"--export: found no published pair in {index.run}, expected labels of `curate resolve`")
+        raise UserError(
+            f"--export: found no published pair in {index.run}; pairs of an open sample are hidden until it is read, and labels come from `curate resolve`"
+        )
     texts = {"queries": kept.queries["query_id"], "corpus": kept.docs["doc_id"]}
     leaving = [(pl.col("table") == table) & pl.col("id").is_in(ids.implode()) for table, ids in texts.items()]
     privacy_guard.stop("view --export", privacy_guard.residual(context).filter(pl.any_horizontal(leaving)), context)

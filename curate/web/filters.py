@@ -22,6 +22,19 @@ def grade(judge: str) -> pl.Expr:
     return pl.col(f"grade:{judge}")
 
 
+_NAMES = ("verdict", "only", "against", "gap", "missed", "original", "synthetic", "masked", "query", "page", "lang")
+
+
+def param(judge: str) -> str:
+    """Return the name of a judge's grade in an address: its own, unless that of another filter or with a colon."""
+    return f"grade:{judge}" if judge in _NAMES or ":" in judge else judge
+
+
+def judge_of(index: RunIndex, name: str) -> str | None:
+    """Return the judge whose grade a name in an address stands for; None for another name."""
+    return next((judge for judge in index.judges if name == param(judge)), None)
+
+
 def rank(retriever: str) -> pl.Expr:
     """Return the column with a retriever's ranks."""
     return pl.col(f"rank:{retriever}")
@@ -51,6 +64,12 @@ class PairFilter:
         self._conditions = {of: condition for of, condition in conditions.items() if condition is not None}
         self.given = [*self._conditions]
         """(Name, value) of every filter."""
+
+    @property
+    def beside_menu(self) -> list[tuple[str, str, str | None]]:
+        """Return (name, value, judge) of the filters that only links have; a query has no judge."""
+        others = [(name, value, judge_of(self.index, name)) for name, value in self.given]
+        return [entry for entry in others if entry[2] or entry[0] == "query"]
 
     @property
     def pairs(self) -> pl.DataFrame:
@@ -90,8 +109,8 @@ def _offered(index: RunIndex) -> Iterator[tuple[Choice, pl.Expr]]:
 
 def _of_address(index: RunIndex, name: str, value: str) -> pl.Expr | None:
     """Return the condition of a filter that only links have: a judge's grade, or a query; None for anything else."""
-    if name.startswith("grade:") and name in index.pairs.columns:
-        return pl.col(name) == value
+    if judge := judge_of(index, name):
+        return grade(judge) == value
     return pl.col("query") == index.query_rows[value] if name == "query" and value in index.query_rows else None
 
 

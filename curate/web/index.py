@@ -155,7 +155,7 @@ def _make(run: Path, cache: Path, key: str) -> None:
     stage = next((name for name in (FILTERED, "mask", "ingest") if there(run / name, "queries")), None)
     if stage is None:
         raise DataError(f"{run}: found no queries, expected those of `curate ingest`; run it first")
-    cache.mkdir(mode=0o700, exist_ok=True)
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     cache.chmod(0o700)
     settings = Pipeline.load(run / "pipeline.yaml")
     masked = read_table(run / "mask", "spans").select("table", "id").unique() if there(run / "mask", "spans") else None

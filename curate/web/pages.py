@@ -12,6 +12,7 @@ from starlette.responses import Response
 from curate.system import resources
 from curate.view import charts
 from curate.web.addresses import Links
+from curate.web.filters import param
 from curate.web.guard import proven
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def environment() -> "Environment":
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    templates.globals["zip"] = zip
+    templates.globals.update(zip=zip, param=param)
     return templates
 
 

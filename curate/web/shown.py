@@ -1,5 +1,7 @@
 """What the pages of a run show: a pair, a pool, a document, matrices of judges, results of a search."""
 
+import csv
+import io
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from curate.system.files import read_json, read_table, there
 from curate.web.filters import PAGE, PairFilter, grade
 from curate.web.highlight import pieces
 from curate.web.index import RunIndex
+from curate.web.replies import JudgedTexts
 
 EXCERPT = 120
 """Characters of a document in a list."""
@@ -40,7 +43,8 @@ class ShownPair:
     doc_id: str
     query: str
     title: str
-    text: str
+    whole: str
+    """Text of the document, without its title."""
     pooled: bool
     position: int | None = None
     pool: int = 0
@@ -54,11 +58,13 @@ class ShownPair:
     grades: Sequence[JudgeGrade] = ()
     assessors: Sequence[tuple[str, str]] = ()
     """(Assessor, grade), once the final answer is saved."""
+    rest: str = ""
+    """End of the text that judges were not shown."""
 
     @property
     def marked(self) -> list[tuple[str, bool]]:
-        """Return the document's text in pieces, as (text, whether it occurs in the query)."""
-        return pieces(self.query, self.text)
+        """Return the text that judges were shown in pieces, as (text, whether it occurs in the query)."""
+        return pieces(self.query, self.whole.removesuffix(self.rest) if self.rest else self.whole)
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,7 @@ def pair(index: RunIndex, query_id: str, doc_id: str) -> ShownPair | None:
         ranks=[(name, row[f"rank:{name}"]) for name in index.retrievers],
         grades=[JudgeGrade(name, row[f"grade:{name}"]) for name in index.judges],
         assessors=[] if hidden else _assessors(index, query_id, doc_id),
+        rest=JudgedTexts(index.run, query_text, title, text).rest,
     )
 
 
@@ -183,6 +190,36 @@ def matrices(index: RunIndex) -> list[Matrix]:
             table = [[counts.get((one, two), 0) for two in labels] for one in labels]
             found.append(Matrix(first, second, table, entry.get(order), low, high))
     return found
+
+
+def as_csv(labels: Sequence[str], found: Sequence[Matrix]) -> str:
+    """Return matrices as one table of CSV: a row per two judges and two grades."""
+    stream = io.StringIO(newline="")
+    table = csv.writer(stream, lineterminator="\n")
+    table.writerow(["first", "second", "grade of first", "grade of second", "pairs"])
+    for matrix in found:
+        for label, counts in zip(labels, matrix.counts, strict=True):
+            for other_label, count in zip(labels, counts, strict=True):
+                table.writerow([matrix.first, matrix.second, label, other_label, count])
+    return stream.getvalue()
+
+
+def as_latex(labels: Sequence[str], found: Sequence[Matrix]) -> str:
+    """Return matrices as tables of LaTeX, in which grades of the first judge are rows."""
+    tables = []
+    for matrix in found:
+        head = " & ".join(["", *map(_latex, labels)])
+        rows = [
+            " & ".join([_latex(label), *map(str, counts)]) for label, counts in zip(labels, matrix.counts, strict=True)
+        ]
+        body = " \\\\\n".join([head, *rows])
+        caption = f"% {matrix.first} (rows), {matrix.second} (columns)"
+        tables.append(f"{caption}\n\\begin{{tabular}}{{l{'r' * len(labels)}}}\n{body} \\\\\n\\end{{tabular}}\n")
+    return "\n".join(tables)
+
+
+def _latex(text: str) -> str:
+    return "".join(f"\\{sign}" if sign in "&%$#_{}" else sign for sign in text)
 
 
 # A document's whereabouts, and the search in texts.

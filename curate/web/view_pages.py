@@ -27,10 +27,11 @@ from curate.web.filters import PAGE, PairFilter, QueryOrder, query_rows
 from curate.web.guard import HEADERS, Guard
 from curate.web.index import RunIndex, answers_mark, marks, opened
 from curate.web.pages import environment, fields, rendered, static
+from curate.web.replies import JudgedTexts
 from curate.web.run_state import state_of
 
 LANGUAGES = ("zh", "en")
-TABS = ("queries", "pairs", "judges")
+TABS = ("overview", "queries", "pairs", "judges")
 LINKS = addresses.Links()
 
 
@@ -68,6 +69,7 @@ def app(source: IndexSource, version: str, token: str, known: Callable[[str], bo
             Route("/pairs", pages.pairs),
             Route("/doc/{rest:path}", pages.doc),
             Route("/judges", pages.judges),
+            Route("/judges.{kind}", pages.judges_file),
             Route("/search", pages.search, methods=["GET", "POST"]),
             Route("/static/grades.css", pages.colours),
             Route("/static/{name}", static),
@@ -122,6 +124,8 @@ class ViewPages:
         """Show a query with its pool, and one of its documents if the address names one."""
         index = self.source.now()
         names = addresses.names(request.scope["raw_path"], "/q/")
+        if len(names) == len(("query", "document", "raw")) and names[2] == "raw":
+            return self._raw(request, index, names[0], names[1])
         if len(names) not in (1, 2) or names[0] not in index.query_rows:
             raise self._absent(index, "queries", names[0] if names else "")
         seen = shown.pair(index, *names) if len(names) == 2 else None
@@ -135,13 +139,27 @@ class ViewPages:
             "pool",
             query_id=names[0],
             query=index.queries.row(row, named=True),
-            rows=list(shown.rows(index, index.pool(row), shown.EXCERPT // 2)),
+            rows=list(shown.rows(index, index.pool(row), 0 if seen else shown.EXCERPT // 2)),
             pair=seen,
             filter=chosen,
             place=shown.in_list(chosen, seen) if seen and seen.pooled else None,
             pool_link=_pair_address,
             pair_link=lambda ids: chosen.address(LINKS.pair(*ids)),
         )
+
+    def _raw(self, request: Request, index: RunIndex, query_id: str, doc_id: str) -> Response:
+        """Show the replies to a pair; 403 while a document of its prompt is in an open sample."""
+        seen = shown.pair(index, query_id, doc_id)
+        if seen is None or not seen.pooled:
+            raise self._absent(index, "corpus", doc_id)
+        if not index.hidden.filter(pl.col("query") == index.query_rows[query_id]).is_empty():
+            raise HTTPException(403)
+        trouble = ""
+        try:
+            found = JudgedTexts(index.run, seen.query, seen.title, seen.whole).replies()
+        except DataError as error:
+            found, trouble = [], str(error)
+        return self._page(request, index, "raw", pair=seen, replies=found, trouble=trouble)
 
     def pairs(self, request: Request) -> Response:
         """Show the pairs that the filters of the address keep, a page at a time."""
@@ -181,6 +199,15 @@ class ViewPages:
         """Show the grades of every two judges against each other."""
         index = self.source.now()
         return self._page(request, index, "judges", matrices=shown.matrices(index))
+
+    def judges_file(self, request: Request) -> Response:
+        """Return the matrices as CSV, or as tables of LaTeX."""
+        kinds = {"csv": (shown.as_csv, "text/csv"), "tex": (shown.as_latex, "application/x-tex")}
+        if request.path_params["kind"] not in kinds:
+            raise HTTPException(404)
+        write, media_type = kinds[request.path_params["kind"]]
+        index = self.source.now()
+        return Response(write(index.scale.labels, shown.matrices(index)), 200, HEADERS, media_type=media_type)
 
     async def search(self, request: Request) -> Response:
         """Show the form, or the texts with the words of a form; words are in no address."""

@@ -95,7 +95,7 @@ def _lines(index: "RunIndex", query_id: str, doc_id: str) -> Iterator[str]:
         raise NotFound(f"--pair: no {what} in {index.run}; `curate show queries` and `curate show corpus` list the ids")
     words = resources.words("web/templates/view.words.yaml", "en")
     yield from _figures(index, pair, words)
-    for heading, text in ((words["query"], pair.query), (words["document"], f"{pair.title}\n{pair.text}".strip())):
+    for heading, text in ((words["query"], pair.query), (words["document"], f"{pair.title}\n{pair.whole}".strip())):
         yield f"\n{heading}:\n{text}"
 
 

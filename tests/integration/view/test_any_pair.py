@@ -39,7 +39,7 @@ from tests.support.auditing import audited, labelled
 from tests.support.runs import curate, ran, tiny
 from tests.vendor import renamed, vendor
 
-pytestmark = pytest.mark.skip(reason="opened when the page of a run is built")
+
 
 Pair = tuple[str, str]
 JUDGES = ("jmild", "jhard", "jtape")
