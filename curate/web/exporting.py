@@ -46,7 +46,8 @@ def export(index: RunIndex, context: Context, folder: Path, *, version: str, pri
     kept = _leaving(index, private=private)
     if kept.queries.is_empty():
         raise UserError(
-            f"--export: found no published pair in {index.run}; pairs of an open sample are hidden until it is read, and labels come from `curate resolve`"
+            f"--export: found no published pair in {index.run}, expected labels of `curate resolve`; pairs of an open "
+            "sample are hidden until it is read"
         )
     texts = {"queries": kept.queries["query_id"], "corpus": kept.docs["doc_id"]}
     leaving = [(pl.col("table") == table) & pl.col("id").is_in(ids.implode()) for table, ids in texts.items()]

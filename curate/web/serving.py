@@ -1,6 +1,7 @@
 """Server of the review app: host, address, secret and shutdown."""
 
 import ipaddress
+import re
 import secrets
 import socket
 from collections.abc import Callable
@@ -90,7 +91,7 @@ def kept_token(path: Path) -> str:
 
     It is stored so that address and sessions remain valid after a restart of the server.
     """
-    if not path.is_file():
+    if not path.is_file() or not re.fullmatch(rb"[\w-]{43}\s*", path.read_bytes()):
         with replacing(path) as temporary:
             temporary.touch(mode=0o600)
             temporary.write_text(secrets.token_urlsafe(32), encoding="ascii")

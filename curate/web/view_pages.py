@@ -280,8 +280,11 @@ class ViewPages:
         return response
 
     def _language(self, request: Request, default: str) -> str:
-        """Return the language of the page: that of the address, of an earlier choice, of the run, or English."""
-        wanted = (request.query_params.get("lang"), request.cookies.get("view_language"), base_language(default), "en")
+        """Return the language of the page: of the address, an earlier choice, the browser, the run, or English."""
+        chosen = [request.query_params.get("lang"), request.cookies.get("view_language")]
+        accepted = request.headers.get("accept-language", "").split(",")
+        preferred = [base_language(tag.partition(";")[0].strip().lower()) for tag in accepted]
+        wanted = [*chosen, *preferred, base_language(default), "en"]
         return next(tag for tag in wanted if tag in LANGUAGES and tag is not None)
 
 

@@ -93,6 +93,8 @@ def _lines(index: "RunIndex", query_id: str, doc_id: str) -> Iterator[str]:
     if pair is None:
         what = f"query {query_id!r}" if query_id not in index.query_rows else f"document {doc_id!r}"
         raise NotFound(f"--pair: no {what} in {index.run}; `curate show queries` and `curate show corpus` list the ids")
+    if not pair.pooled:
+        raise NotFound(f"--pair: document {doc_id!r} is not in the pool of query {query_id!r} of {index.run}")
     words = resources.words("web/templates/view.words.yaml", "en")
     yield from _figures(index, pair, words)
     for heading, text in ((words["query"], pair.query), (words["document"], f"{pair.title}\n{pair.whole}".strip())):
@@ -101,9 +103,6 @@ def _lines(index: "RunIndex", query_id: str, doc_id: str) -> Iterator[str]:
 
 def _figures(index: "RunIndex", pair: "ShownPair", words: Mapping[str, Any]) -> Iterator[str]:
     yield words["pair"].format(query=pair.query_id, doc=pair.doc_id)
-    if not pair.pooled:
-        yield words["not_pooled"]
-        return
     if pair.hidden:
         yield words["hidden"]
     else:

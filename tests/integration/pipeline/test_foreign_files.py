@@ -140,7 +140,7 @@ KINDS = (
 def test_what_a_stage_did_not_write_is_not_replaced(work: Path, put: Callable[[Path], None]) -> None:
     put(work / "runs/t")
     said = refused(work, *AGAIN)
-    assert said.startswith("curate: runs/t/pool: ")
+    assert said.startswith("error: runs/t/pool: ")
     assert "move it elsewhere" in said
     assert refused(work, *RUN, "--force") == said
 
@@ -174,7 +174,7 @@ def test_a_link_in_the_place_of_a_stage_is_refused_every_time(work: Path, place:
     (work / "runs/t" / place).rename(work / "elsewhere")
     (work / "runs/t" / place).symlink_to(work / "elsewhere")
     first = refused(work, *RUN)
-    assert first.startswith(f"curate: runs/t/{place}: a link")
+    assert first.startswith(f"error: runs/t/{place}: a link")
     assert refused(work, *RUN) == first
     assert refused(work, *AGAIN) == first
     (work / "runs/t" / place).unlink()

@@ -187,7 +187,7 @@ def test_what_cannot_be_read_is_said_before_there_is_a_run_folder(tmp_path: Path
 def test_a_first_stage_that_fails_leaves_no_newest_run(tmp_path: Path) -> None:
     beir(tmp_path / "data", QUERIES, [{"_id": "d0", "title": "", "text": " "}], ["q0 d0 1"])
     done = curate(tmp_path, "audit", "data", "--models", "lexical", "--retrievers", "bm25")
-    assert (done.returncode, "found no corpus with text" in done.stderr) == (2, True)
+    assert (done.returncode, "got no corpus with text" in done.stderr) == (2, True)
     assert not list((tmp_path / "runs").glob("*/pipeline.yaml"))
 
 

@@ -381,7 +381,7 @@ def test_older_mteb_folder_whose_qrels_stand_elsewhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "message"),
-    [("gone-*", "found no file that matches 'gone-\\*'"), ("../secret.jsonl", "expected one in the folder")],
+    [("gone-*", "found no file that matches 'gone-\\*'"), ("../secret.jsonl", "expected a path in the folder")],
 )
 def test_data_files_that_lead_nowhere(tmp_path: Path, path: str, message: str) -> None:
     jsonl(tmp_path / "secret.jsonl", [{}])

@@ -65,7 +65,9 @@ def test_an_archive_that_holds_too_much_stops(
     monkeypatch.setattr(packed, "_INFLATED", 10_000)
     path = tmp_path / ("c.jsonl.gz" if pack is gzip.compress else "c.jsonl.bz2")
     path.write_bytes(pack(b'{"id": 1, "text": "a"}\n' * 10_000))
-    with pytest.raises(DataError, match=r"more than 10 times its size, expected less; .* ingest\.bounds\.ratio=NUMBER"):
+    with pytest.raises(
+        DataError, match=r"more than 10 times its size, expected at most .* ingest\.bounds\.ratio=NUMBER"
+    ):
         read(path)
     assert len(read(path, Bounds(ratio=100_000))) == 10_000
 

@@ -195,7 +195,7 @@ def test_the_sheet_of_a_table_is_the_one_of_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"no zip", b"PK\x03\x04 half"])
 def test_what_is_no_workbook(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "b.xlsx").write_bytes(content)
-    with pytest.raises(DataError, match=r"found no sound \.xlsx file, expected one"):
+    with pytest.raises(DataError, match=r"found no sound \.xlsx file, expected a sound"):
         File(tmp_path / "b.xlsx", "xlsx").header()
 
 
