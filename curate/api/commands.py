@@ -30,8 +30,8 @@ class Answering(Protocol[Data_co]):
         ...
 
 
-_OTHER_NAMES = {"anonymise": "anonymise_file"}
-"""Command -> its function, where the function of the command's name takes texts."""
+_OTHER_NAMES = {"anonymise": "anonymise_file", "view": "view_run"}
+"""Command -> its function, where the command's name is that of a function that takes texts, or of a package."""
 
 
 def python_name(words: str) -> str:
@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from curate.commands.train.command import TrainCommand
     from curate.commands.train_set.command import TrainSetCommand
     from curate.commands.verify import VerifyCommand
+    from curate.commands.view import ViewCommand
 
     analyze = function(AnalyzeCommand)
     anonymise_file = function(AnonymiseCommand)
@@ -157,6 +158,7 @@ if TYPE_CHECKING:
     train = function(TrainCommand)
     train_set = function(TrainSetCommand)
     verify = function(VerifyCommand)
+    view_run = function(ViewCommand)
 else:
 
     def __getattr__(name: str) -> Any:  # noqa: ANN401

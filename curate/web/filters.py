@@ -41,7 +41,7 @@ def rank(retriever: str) -> pl.Expr:
 
 
 @dataclass(frozen=True)
-class Choice:
+class FilterChoice:
     """A filter in a menu: name and value in the address, and the key and the name of its words."""
 
     name: str
@@ -83,28 +83,31 @@ class PairFilter:
         return f"{path}?{words}" if words else path
 
 
-def _offered(index: RunIndex) -> Iterator[tuple[Choice, pl.Expr]]:
+def _offered(index: RunIndex) -> Iterator[tuple[FilterChoice, pl.Expr]]:
     """Yield the filters of the menu that fit a run, with their conditions."""
     held = set(index.pairs["verdict"].drop_nulls().unique())
     for verdict in VERDICTS:
         if verdict in held:
-            yield Choice("verdict", verdict, f"verdict_{verdict}"), pl.col("verdict") == verdict
+            yield FilterChoice("verdict", verdict, f"verdict_{verdict}"), pl.col("verdict") == verdict
     if index.scale.positives and len(index.judges) > 1:
         for judge in index.judges:
-            yield Choice("only", judge, "only", judge), _alone(index, judge, only=True)
-            yield Choice("against", judge, "against", judge), _alone(index, judge, only=False)
+            yield FilterChoice("only", judge, "only", judge), _alone(index, judge, only=True)
+            yield FilterChoice("against", judge, "against", judge), _alone(index, judge, only=False)
     if index.scale.order == "ordinal" and len(index.judges) > 1:
-        yield Choice("gap", str(GAP), "gap"), pl.col("gap") >= GAP
+        yield FilterChoice("gap", str(GAP), "gap"), pl.col("gap") >= GAP
     for retriever in index.retrievers:
-        yield Choice("missed", retriever, "missed", retriever), (pl.col("published") == 1) & rank(retriever).is_null()
+        yield (
+            FilterChoice("missed", retriever, "missed", retriever),
+            (pl.col("published") == 1) & rank(retriever).is_null(),
+        )
     if index.pairs["original"].any():
         rejected = pl.col("original") & (pl.col("verdict") == "not relevant")
-        yield Choice("original", "rejected", "rejected"), rejected
+        yield FilterChoice("original", "rejected", "rejected"), rejected
     if index.queries["synthetic"].any():
         rows = index.queries.with_row_index("row").filter("synthetic")["row"].cast(pl.Int32)
-        yield Choice("synthetic", "1", "synthetic"), pl.col("query").is_in(rows.implode())
+        yield FilterChoice("synthetic", "1", "synthetic"), pl.col("query").is_in(rows.implode())
     if index.pairs["masked"].any():
-        yield Choice("masked", "1", "masked"), pl.col("masked")
+        yield FilterChoice("masked", "1", "masked"), pl.col("masked")
 
 
 def _of_address(index: RunIndex, name: str, value: str) -> pl.Expr | None:

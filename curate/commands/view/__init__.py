@@ -29,7 +29,7 @@ class ViewCommand(Command):
     speaks_json = False
 
     folder: Path | None = argument("Run folder; default: the newest run.", None, complete="runs", metavar="RUN")
-    first: str | None = option("Pair to begin with.", None, flag="--open", metavar="QUERY/DOC")
+    open: str | None = option("Pair to begin with.", None, metavar="QUERY/DOC")
     pair: tuple[str, str] | None = option("Print one pair instead.", None, metavar="QUERY DOC")
     export: Path | None = option("Write the published pairs as pages into a new folder.", None, metavar="DIR")
     private: bool = option("With --export: contested pairs too, for yourself.", False)
@@ -49,7 +49,7 @@ class ViewCommand(Command):
             return Result(None, (part for line in lines for part in wrapped(line, width)))
         if self.export is not None:
             return Result(None, self._exported(opened(run, cache), self.export))
-        path = "/" if self.first is None else _address(opened(run, cache), self.first)
+        path = "/" if self.open is None else _address(opened(run, cache), self.open)
         view(run, cache, version=version(PACKAGE), path=path, port=self.port, tell=typer.echo)
         return Result(None)
 

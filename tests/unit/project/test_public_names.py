@@ -25,7 +25,7 @@ def test_all_is_sorted_and_complete() -> None:
 def test_every_command_is_a_function_with_the_same_keywords() -> None:
     for entry in load():
         function = getattr(curate, re.sub("[ -]", "_", entry["words"]))
-        if function.__module__ == "curate.api.commands":
+        if getattr(function, "__module__", "") == "curate.api.commands":
             keywords = {option["name"] for option in entry["options"] if option["flag"] != "--set"}
             assert keywords | entry["settings"].keys() <= set(signature(function).parameters), entry["words"]
 
