@@ -150,7 +150,7 @@ class Reader:
             return self._shell(line)
         words = [Template(word).substitute({**self.values, **self.variables}) for word in words[1:]]
         self._bring(words)
-        if words[:2] == ["review", "serve"]:
+        if words[:2] == ["review", "serve"] or (words[0] == "view" and not {"--pair", "--export"} & set(words)):
             return self._serve(words)
         run = started if "--push" in words or "PYTHONPATH" in self.variables else curate
         return run(self.folder, *words, **self.variables)
@@ -167,6 +167,7 @@ class Reader:
         with self._process(command) as process, httpx.Client(follow_redirects=True, trust_env=False) as browser:
             assert process.stdout
             said = process.stdout.readline()
+            assert said, process.communicate()[1]
             try:
                 browser.get(said.strip()).raise_for_status()
             finally:

@@ -25,7 +25,7 @@ class ViewCommand(Command):
     """
 
     words = "view"
-    examples = ("view runs/demo", "view runs/demo --pair q101 d1016")
+    examples = ("view runs/demo", "view runs/demo --pair q109 d1001")
     speaks_json = False
 
     folder: Path | None = argument("Run folder; default: the newest run.", None, complete="runs", metavar="RUN")
