@@ -1,6 +1,7 @@
 """Pages of a run, read-only: overview, queries, pools and pairs, documents, judges, search."""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +33,9 @@ from curate.web.run_state import state_of
 
 LANGUAGES = ("zh", "en")
 TABS = ("overview", "queries", "pairs", "judges")
+LONGEST = 200
+"""Characters of a search."""
+_GONE = 404
 LINKS = addresses.Links()
 
 
@@ -216,8 +220,8 @@ class ViewPages:
 
     def _found(self, request: Request, typed: Mapping[str, str]) -> Response:
         index = self.source.now()
-        page = int(typed["page"]) if typed.get("page", "").isdecimal() else 1
-        found = shown.search(index, typed.get("words", "")[:LONGEST], max(1, page)) if typed else None
+        page = _page_number(typed.get("page", ""))
+        found = shown.search(index, typed.get("words", "")[:LONGEST], page) if typed else None
         return self._page(request, index, "search", found=found)
 
     def colours(self, _request: Request) -> Response:
@@ -233,13 +237,14 @@ class ViewPages:
 
     def wrong(self, request: Request, error: Exception) -> Response:
         """Show an error as a page."""
-        status = getattr(error, "status_code", 503 if isinstance(error, UserError) else 500)
         language = self._language(request, "en")
         words: Any = resources.words("web/templates/view.words.yaml", language)
-        if status == 404:
-            return self._plain(status, language, words["gone"], [error.detail, words["gone_hint"]], words["back"])  # type: ignore[attr-defined]
-        lines = [str(error)] if isinstance(error, UserError) else []
-        return self._plain(status, language, words["wrong"], [*lines, words["changed"]], words["back"])
+        if isinstance(error, HTTPException):
+            status, detail = error.status_code, error.detail if error.status_code == _GONE else ""
+        else:
+            status, detail = (503, str(error)) if isinstance(error, UserError) else (500, "")
+        title, hint = words["errors"].get(status, words["errors"][500])
+        return self._plain(status, language, title, [detail, hint], words["back"])
 
     def _plain(
         self, status: int, language: str, title: str, lines: Sequence[str], link: str, target: str = ""
@@ -288,15 +293,16 @@ class ViewPages:
         return next(tag for tag in wanted if tag in LANGUAGES and tag is not None)
 
 
-LONGEST = 200
-"""Characters of a search."""
-
-
-def _paged(rows: Any, number: str) -> tuple[Any, int, int]:  # noqa: ANN401 - a table
+def _paged(rows: pl.DataFrame, number: str) -> tuple[pl.DataFrame, int, int]:
     """Return one page of a table, its number, and the number of pages."""
     pages = max(1, math.ceil(len(rows) / PAGE))
-    page = min(max(1, int(number)), pages) if number.isdecimal() and len(number) < 9 else 1
+    page = min(_page_number(number), pages)
     return rows.slice((page - 1) * PAGE, PAGE), page, pages
+
+
+def _page_number(text: str) -> int:
+    """Return the number of a page in an address or form, 1 for anything else."""
+    return max(1, int(text)) if re.fullmatch(r"[0-9]{1,8}", text) else 1
 
 
 def _orders(index: RunIndex) -> list[QueryOrder]:

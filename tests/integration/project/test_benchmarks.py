@@ -55,6 +55,17 @@ def test_pools_and_growth_end_with_a_row_for_every_step(tmp_path: Path) -> None:
     assert ET.parse(drawing).getroot().tag.endswith("svg")
 
 
+def test_pages_of_a_run_end_with_a_row_each() -> None:
+    sizes = ["--documents", "300", "600", "--queries=5", "--pool=10"]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.view", *sizes], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    rows = {line.split("|")[1].strip(): line for line in done.stdout.splitlines() if line.startswith("| ")}
+    assert {"first start", "later start", "a pair", "search, two words"} <= rows.keys()
+    assert "anonymous" in done.stdout
+
+
 def test_the_answers_that_search_is_held_against_are_the_literal_ones(tmp_path: Path) -> None:
     documents = vectors.clusters(700, 3, 0.001)
     documents[600:] = documents[:100]
