@@ -243,7 +243,7 @@ class ViewPages:
             status, detail = error.status_code, error.detail if error.status_code == _GONE else ""
         else:
             status, detail = (503, str(error)) if isinstance(error, UserError) else (500, "")
-        title, hint = words["errors"].get(status, words["errors"][500])
+        title, hint = words["errors"].get(str(status), words["errors"]["500"])
         return self._plain(status, language, title, [detail, hint], words["back"])
 
     def _plain(
