@@ -19,6 +19,11 @@ def names(raw_path: bytes, prefix: str) -> list[str]:
     return [name.removeprefix("*") for name in ids]
 
 
+def anchor(doc_id: str) -> str:
+    """Return the address of a document's place on the page of a query in an export."""
+    return f"#d-{quote(doc_id, safe='')}"
+
+
 class Links:
     """Addresses of the server."""
 
@@ -67,7 +72,7 @@ class FileLinks(Links):
 
     def pair(self, query_id: str, doc_id: str) -> str:
         """Return the path of a pair: a place on the page of its query."""
-        return f"{self.query(query_id)}#{quote(doc_id, safe='')}"
+        return f"{self.query(query_id)}{anchor(doc_id)}"
 
     def doc(self, doc_id: str) -> str:  # noqa: ARG002
         """Return nothing: a document is shown with its pairs."""

@@ -16,7 +16,7 @@ from curate.system import resources
 from curate.system.files import write_text
 from curate.view import charts
 from curate.web import shown
-from curate.web.addresses import FileLinks
+from curate.web.addresses import FileLinks, anchor
 from curate.web.filters import PAGE, TOP, QueryOrder, query_rows, rank
 from curate.web.index import RunIndex
 from curate.web.pages import FILES, environment, rendered
@@ -67,7 +67,8 @@ def _leaving(index: RunIndex, *, private: bool) -> RunIndex:
     """Return the index of the pairs that may leave, of queries with a relevant document, without assessors' answers."""
     read = pl.any_horizontal([rank(name) <= TOP for name in index.retrievers] or [pl.lit(value=False)])
     published = pl.col("published").is_not_null() & ((pl.col("published") == 1) | read)
-    pairs = index.pairs.filter(published | (pl.col("published").is_null() & pl.lit(value=private) & read))
+    undecided = pl.col("verdict").is_not_null() & pl.col("published").is_null() & read  # a hidden pair has no verdict
+    pairs = index.pairs.filter(published | undecided if private else published)
     with_relevant = index.pairs.filter(pl.col("published") == 1)["query"].unique()
     if not private:
         pairs = pairs.filter(pl.col("query").is_in(with_relevant.implode()))
@@ -132,7 +133,7 @@ def _pages(index: RunIndex, version: str) -> Mapping[str, str]:
             query=query,
             rows=held,
             pairs=[replace(pair, assessors=()) for pair in pairs if pair],
-            pool_link=lambda entry: f"#{entry['doc_id']}",
+            pool_link=lambda entry: anchor(entry["doc_id"]),
             **common,
         )
     return pages
