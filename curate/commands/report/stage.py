@@ -129,7 +129,7 @@ def fingerprint(_config: Config, context: Context) -> Json:
         "families": card_facts.families(context),
         "circular": circularity.checked(context),
         "beside": checks.identity(context.run),
-        "pages": _pages(context),
+        **({"pages": pages} if (pages := _pages(context)) else {}),
     }
 
 

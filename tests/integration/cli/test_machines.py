@@ -46,6 +46,7 @@ WRITING = {
     "pool",
     "report",
     "review serve",
+    "view",
 }
 """Commands that answer nothing to machines: they make something, and what they say is progress."""
 

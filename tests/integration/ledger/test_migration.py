@@ -40,7 +40,7 @@ def copies(place: Path | str, number: int, request: pytest.FixtureRequest) -> li
 
 def found(place: Path | str) -> tuple[int, set[str], int]:
     """Return version, tables and number of ratings of a ledger, without bringing it up to date."""
-    engine = sa.create_engine(database._url(place))
+    engine = sa.create_engine(database.url_of(place))
     with engine.connect() as connection:
         version, ratings = (
             connection.exec_driver_sql(query).scalar_one()

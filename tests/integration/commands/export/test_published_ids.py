@@ -7,10 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.commands.export import Config, published_ids
+from curate.commands.export import Config
 from curate.commands.verify.verification import verify
+from curate.core.config import Settings
 from curate.ledger import Ledger
 from curate.pipeline.stage import Context
+from curate.runs.published_ids import published_identifiers
 from curate.system.files import frame, read_json, write_table
 from curate.tables.exporters.ids import numbered
 from tests.integration.commands.export.test_export_stage import exported
@@ -83,8 +85,9 @@ def test_ids_of_a_public_set_are_kept(source: str, ids: Any, expected: bool, tmp
     for table, column in (("queries", "query_id"), ("corpus", "doc_id")):
         write_table(tmp_path / "diversify", table, frame(table, [{column: f"{column}-{NUMBER}", "text": "x"}]))
     named = str(tmp_path / source) if source == "data" else source
-    context = Context(tmp_path, tmp_path / "export", tmp_path / "home", settings={"ingest": {"source": named}})
-    assert (published_ids.published_identifiers(Config(ids=ids), context).key is not None) == expected
+    settings: Settings = {"ingest": {"source": named}, "export": {"ids": ids}}
+    context = Context(tmp_path, tmp_path / "export", tmp_path / "home", settings=settings)
+    assert (published_identifiers(context).key is not None) == expected
 
 
 def test_digests_of_queries_that_a_model_wrote_tell_nothing(tmp_path: Path) -> None:
@@ -93,10 +96,7 @@ def test_digests_of_queries_that_a_model_wrote_tell_nothing(tmp_path: Path) -> N
         tmp_path / "diversify", "queries", frame("queries", [{"query_id": "synthetic-123456789abc", "text": "x"}])
     )
     write_table(tmp_path / "diversify", "corpus", frame("corpus", [{"doc_id": "d1", "text": "x"}]))
-    assert (
-        published_ids.published_identifiers(Config(), Context(tmp_path, tmp_path / "export", tmp_path / "home")).key
-        is None
-    )
+    assert published_identifiers(Context(tmp_path, tmp_path / "export", tmp_path / "home")).key is None
 
 
 def test_ids_that_are_known_keep_their_numbers() -> None:
