@@ -450,7 +450,10 @@ def test_help_and_completion_import_nothing_heavy(asked: str, tmp_path: Path) ->
 def in_python(path: str) -> Callable[..., Any] | None:
     """Return what Python has for a command: `check pool` as curate.check.pool or curate.check_pool."""
     words = path.replace("-", "_").split()
-    others = {"anonymise": python.anonymise_file, "view": python.view_run}  # names of a function and of a package
+    others: dict[str, Callable[..., Any]] = {
+        "anonymise": python.anonymise_file,
+        "view": python.view_run,
+    }  # names of a function and of a package
     if path in others:
         return others[path]
     nested: Any = python
