@@ -22,7 +22,7 @@ accept: $(VENV)/.dev
 
 # How fast it is, beside others: each benchmark writes its block of docs/performance.md. All of them take about half an hour
 # on an idle machine; `make bench BENCH=search` is one, BENCH="growth export" are those left out. DATA: a folder of real texts.
-BENCH ?= agreement diversify judge_engine leaks pool search startup
+BENCH ?= agreement diversify judge_engine leaks pool search startup view
 DATA  ?=
 REAL   = $(if $(DATA),diversify leaks search)
 bench: $(VENV)/.dev demo

@@ -93,8 +93,7 @@ def _pages(index: RunIndex, version: str) -> Mapping[str, str]:
     templates, language = environment(), served_by(index.language, ("zh", "en"))
     links, below = FileLinks(index.query_rows), FileLinks(index.query_rows, "../")
     common: Mapping[str, Any] = {"tabs": TABS, "version": version, "proof": ""}
-    counts = index.pairs["verdict"].value_counts(name="count").rows()
-    verdicts = {str(verdict or "none"): count for verdict, count in counts}
+    verdicts = shown.verdict_counts(index)
     state = state_of(index.run, language)
     pages = {
         "index.html": rendered(

@@ -55,9 +55,10 @@ class PairFilter:
 
     def __init__(self, index: RunIndex, params: Mapping[str, str]) -> None:
         self.index = index
-        self.choices = [choice for choice, _ in _offered(index)]
+        menu = list(_offered(index))
+        self.choices = [choice for choice, _ in menu]
         """Filters of the menu."""
-        offered = {(choice.name, choice.value): condition for choice, condition in _offered(index)}
+        offered = {(choice.name, choice.value): condition for choice, condition in menu}
         conditions = {
             (name, value): offered.get((name, value), _of_address(index, name, value)) for name, value in params.items()
         }

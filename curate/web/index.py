@@ -77,8 +77,8 @@ class RunIndex:
 
     def doc_row(self, doc_id: str) -> int | None:
         """Return the row of a document in `docs`; None if there is none."""
-        found = self.docs["doc_id"].index_of(doc_id)
-        return None if found is None else int(found)
+        row = self.docs["doc_id"].index_of(doc_id)
+        return None if row is None else int(row)
 
     def pool(self, query: int) -> pl.DataFrame:
         """Return the pairs of a query, by position."""
@@ -210,14 +210,14 @@ def _pairs(
 ) -> tuple[pl.DataFrame, list[str], list[str]]:
     """Return the table `pairs`, and the names of retrievers and judges."""
     pool = read_table(run / "pool", "pool") if there(run / "pool", "pool") else frame("pool")
-    found = pool.select("query_id", "doc_id", "hits").explode("hits", empty_as_null=True).unnest("hits")
-    retrievers = sorted(found["retriever"].drop_nulls().unique())
+    hits = pool.select("query_id", "doc_id", "hits").explode("hits", empty_as_null=True).unnest("hits")
+    retrievers = sorted(hits["retriever"].drop_nulls().unique())
     pairs = pool.select("query_id", "doc_id", "position").join(
-        _wide(found.select(*PAIR, name="retriever", value="rank"), "rank", retrievers, pl.Int32), on=PAIR, how="left"
+        _wide(hits.select(*PAIR, name="retriever", value="rank"), "rank", retrievers, pl.Int32), on=PAIR, how="left"
     )
     ratings = read_table(run / "judge", "ratings") if there(run / "judge", "ratings") else frame("ratings")
-    given = pl.when(pl.col("status") == "rated").then("grade").otherwise("status")
-    first = ratings.filter(pl.col("replicate") == 0).select(*PAIR, name="judge", value=given)
+    grade_or_status = pl.when(pl.col("status") == "rated").then("grade").otherwise("status")
+    first = ratings.filter(pl.col("replicate") == 0).select(*PAIR, name="judge", value=grade_or_status)
     judges = sorted(first["name"].unique())
     pairs = pairs.join(_wide(first, "grade", judges, pl.String), on=PAIR, how="left")
     pairs = pairs.join(_labels(run), on=PAIR, how="left").join(_originals(run), on=PAIR, how="left")
@@ -263,9 +263,9 @@ def _gap(scale: Scale, grades: Sequence[pl.Expr]) -> pl.Expr:
     """Return the steps between the best and the lowest grade of a pair; null without an order, and without grades."""
     if scale.order != "ordinal" or not grades:
         return pl.lit(None, dtype=pl.Int8)
-    place = {label: number for number, label in enumerate(scale.labels)}
-    places = [grade.replace_strict(place, default=None, return_dtype=pl.Int8) for grade in grades]
-    return pl.max_horizontal(places) - pl.min_horizontal(places)
+    step_of = {label: number for number, label in enumerate(scale.labels)}
+    steps = [grade.replace_strict(step_of, default=None, return_dtype=pl.Int8) for grade in grades]
+    return pl.max_horizontal(steps) - pl.min_horizontal(steps)
 
 
 # What assessors must not see: the judges' grades of a pair whose final answer is still to come.
@@ -285,12 +285,12 @@ def blind(index: RunIndex) -> RunIndex:
 def _unanswered(index: RunIndex) -> pl.DataFrame:
     """Return the pairs that a reader has not answered, or on which readers differ before adjudication."""
     pairs = []
-    for desk in desks(index.run):
-        if desk.sample.design.form != "relevance":
+    for sample_answers in desks(index.run):
+        if sample_answers.sample.design.form != "relevance":
             continue
-        for row, grades, _ in desk.answered():
+        for row, grades, _ in sample_answers.answered():
             read = [grades.get(person) for person in row["assessors"]]
             if ADJUDICATED not in grades and (None in read or len(set(read)) > 1):
                 pairs.append((index.query_rows.get(row["ids"][0]), index.doc_row(row["ids"][1])))
-    known = [pair for pair in pairs if None not in pair]
-    return pl.DataFrame(known, schema=_KEYS, orient="row").unique()
+    in_run = [pair for pair in pairs if None not in pair]
+    return pl.DataFrame(in_run, schema=_KEYS, orient="row").unique()

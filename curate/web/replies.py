@@ -49,7 +49,7 @@ class JudgedTexts:
         return bounded(text, facts["shown"][limit]) if facts.get("shown") else None
 
     @property
-    def rest(self) -> str:
+    def unseen(self) -> str:
         """Return the end of the document that judges were not shown; empty if they were shown all of it."""
         passage = self._shown(shown(self.title, self.text), "passage_tokens")
         if passage is None or not passage.cut:
@@ -69,9 +69,9 @@ class JudgedTexts:
             return []
         outside = self._judged["made_from"]["outside"]
         names = {(digest(outside["judges"][name]), rubric): name for name, rubric in outside["rubrics"].items()}
-        found = replies(ledger_place(), query.digest, passage.digest)
+        raw_replies = replies(ledger_place(), query.digest, passage.digest)
         return [
-            JudgeReply(names[key], each.model, each.created, each.slot + 1, each.batch_size, each.raw)
-            for each in found
-            if (key := (each.judge_digest, each.rubric_digest)) in names
+            JudgeReply(names[key], reply.model, reply.created, reply.slot + 1, reply.batch_size, reply.raw)
+            for reply in raw_replies
+            if (key := (reply.judge_digest, reply.rubric_digest)) in names
         ]

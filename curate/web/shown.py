@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from curate.core.records import FILTERED, STATUSES, shown
+from curate.core.records import FILTERED, STATUSES, VERDICTS, shown
 from curate.review.desk import graded_desks
 from curate.system.files import read_json, read_table, there
 from curate.web.filters import PAGE, PairFilter, grade
@@ -43,7 +43,7 @@ class ShownPair:
     doc_id: str
     query: str
     title: str
-    whole: str
+    text: str
     """Text of the document, without its title."""
     pooled: bool
     position: int | None = None
@@ -58,13 +58,13 @@ class ShownPair:
     grades: Sequence[JudgeGrade] = ()
     assessors: Sequence[tuple[str, str]] = ()
     """(Assessor, grade), once the final answer is saved."""
-    rest: str = ""
+    unseen: str = ""
     """End of the text that judges were not shown."""
 
     @property
     def marked(self) -> list[tuple[str, bool]]:
         """Return the text that judges were shown in pieces, as (text, whether it occurs in the query)."""
-        return pieces(self.query, self.whole.removesuffix(self.rest) if self.rest else self.whole)
+        return pieces(self.query, self.text.removesuffix(self.unseen) if self.unseen else self.text)
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,12 @@ class InList:
     total: int
     previous: tuple[str, str] | None
     following: tuple[str, str] | None
+
+
+def verdict_counts(index: RunIndex) -> dict[str, int]:
+    """Return verdict -> number of pairs, in the order of `VERDICTS`; `none` for pairs without one."""
+    counts = dict(index.pairs["verdict"].value_counts(name="count").rows())
+    return {verdict or "none": counts[verdict] for verdict in (*VERDICTS, None) if verdict in counts}
 
 
 def pair(index: RunIndex, query_id: str, doc_id: str) -> ShownPair | None:
@@ -107,15 +113,15 @@ def pair(index: RunIndex, query_id: str, doc_id: str) -> ShownPair | None:
         ranks=[(name, row[f"rank:{name}"]) for name in index.retrievers],
         grades=[JudgeGrade(name, row[f"grade:{name}"]) for name in index.judges],
         assessors=[] if hidden else _assessors(index, query_id, doc_id),
-        rest=JudgedTexts(index.run, query_text, title, text).rest,
+        unseen=JudgedTexts(index.run, query_text, title, text).unseen,
     )
 
 
 def _assessors(index: RunIndex, query_id: str, doc_id: str) -> list[tuple[str, str]]:
     return [
         (person, answer)
-        for desk in graded_desks(index.run)
-        for row, grades, _ in desk.answered()
+        for sample_answers in graded_desks(index.run)
+        for row, grades, _ in sample_answers.answered()
         if row["ids"] == [query_id, doc_id]
         for person, answer in grades.items()
     ]
@@ -126,21 +132,19 @@ def in_list(chosen: PairFilter, seen: ShownPair) -> InList | None:
     index = chosen.index
     query, doc = index.query_rows[seen.query_id], index.doc_row(seen.doc_id)
     pairs = (chosen.pairs if chosen.given else index.pool(query)).select("query", "doc")
-    found = pairs.with_row_index().filter((pl.col("query") == query) & (pl.col("doc") == doc))
-    if found.is_empty():
+    matching = pairs.with_row_index().filter((pl.col("query") == query) & (pl.col("doc") == doc))
+    if matching.is_empty():
         return None
-    at = int(found["index"][0])
-    neighbours = [
-        ids(index, pairs.slice(place, 1))[0] if 0 <= place < len(pairs) else None for place in (at - 1, at + 1)
-    ]
-    return InList(at + 1, len(pairs), *neighbours)
+    row = int(matching["index"][0])
+    return InList(row + 1, len(pairs), _ids(index, pairs, row - 1), _ids(index, pairs, row + 1))
 
 
-def ids(index: RunIndex, pairs: pl.DataFrame) -> list[tuple[str, str]]:
-    """Return the ids of pairs."""
-    return [
-        (index.queries["query_id"][query], index.docs["doc_id"][doc]) for query, doc in pairs["query", "doc"].rows()
-    ]
+def _ids(index: RunIndex, pairs: pl.DataFrame, row: int) -> tuple[str, str] | None:
+    """Return the ids of a pair of a list; None beyond its ends."""
+    if not 0 <= row < len(pairs):
+        return None
+    query, doc = pairs.row(row)
+    return index.queries["query_id"][query], index.docs["doc_id"][doc]
 
 
 def rows(index: RunIndex, pairs: pl.DataFrame, excerpt: int = EXCERPT) -> Iterator[dict[str, Any]]:
@@ -180,7 +184,7 @@ def matrices(index: RunIndex) -> list[Matrix]:
     path = index.run / "consensus" / "agreement.json"
     agreed = read_json(path)["all_grades"].get("pairs_of_raters") or [] if path.is_file() else []
     figures = {frozenset(entry["raters"]): entry for entry in agreed}
-    found = []
+    pairs_of_judges = []
     for number, first in enumerate(index.judges):
         for second in index.judges[number + 1 :]:
             grouped = index.pairs.group_by(first=grade(first), second=grade(second)).len()
@@ -188,26 +192,26 @@ def matrices(index: RunIndex) -> list[Matrix]:
             entry = figures.get(frozenset({first, second}), {})
             low, high = (entry.get("intervals") or {}).get(order) or (None, None)
             table = [[counts.get((one, two), 0) for two in labels] for one in labels]
-            found.append(Matrix(first, second, table, entry.get(order), low, high))
-    return found
+            pairs_of_judges.append(Matrix(first, second, table, entry.get(order), low, high))
+    return pairs_of_judges
 
 
-def as_csv(labels: Sequence[str], found: Sequence[Matrix]) -> str:
+def as_csv(labels: Sequence[str], of_judges: Sequence[Matrix]) -> str:
     """Return matrices as one table of CSV: a row per two judges and two grades."""
     stream = io.StringIO(newline="")
     table = csv.writer(stream, lineterminator="\n")
     table.writerow(["first", "second", "grade of first", "grade of second", "pairs"])
-    for matrix in found:
+    for matrix in of_judges:
         for label, counts in zip(labels, matrix.counts, strict=True):
             for other_label, count in zip(labels, counts, strict=True):
                 table.writerow([matrix.first, matrix.second, label, other_label, count])
     return stream.getvalue()
 
 
-def as_latex(labels: Sequence[str], found: Sequence[Matrix]) -> str:
+def as_latex(labels: Sequence[str], of_judges: Sequence[Matrix]) -> str:
     """Return matrices as tables of LaTeX, in which grades of the first judge are rows."""
     tables = []
-    for matrix in found:
+    for matrix in of_judges:
         head = " & ".join(["", *map(_latex, labels)])
         rows = [
             " & ".join([_latex(label), *map(str, counts)]) for label, counts in zip(labels, matrix.counts, strict=True)
@@ -269,11 +273,11 @@ class Found:
 
 def search(index: RunIndex, words: str, page: int = 1) -> Found:
     """Return the queries and documents that hold every word, ignoring case and width, in the order of the tables."""
-    wanted = words.split()
-    if not wanted:
+    terms = words.split()
+    if not terms:
         return Found(words, 1, 0, 0, (), ())
-    in_query = pl.all_horizontal([_holds(pl.col("text"), word) for word in wanted])
-    in_doc = pl.all_horizontal([_holds(pl.col("title"), word) | _holds(pl.col("text"), word) for word in wanted])
+    in_query = pl.all_horizontal([_holds(pl.col("text"), word) for word in terms])
+    in_doc = pl.all_horizontal([_holds(pl.col("title"), word) | _holds(pl.col("text"), word) for word in terms])
     queries = index.queries.lazy().filter(in_query).select("query_id", "text").collect()
     docs = index.docs.lazy().filter(in_doc).collect()
     begin = (page - 1) * PAGE

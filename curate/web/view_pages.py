@@ -92,15 +92,13 @@ class ViewPages:
     def overview(self, request: Request) -> Response:
         """Show what the run holds."""
         index = self.source.now()
-        counts = index.pairs["verdict"].value_counts(name="count").rows()
-        verdicts = {str(verdict or "none"): count for verdict, count in counts}
         chosen = PairFilter(index, {})
         return self._page(
             request,
             index,
             "overview",
             state=state_of(index.run, self._language(request, index.language)),
-            verdicts=verdicts,
+            verdicts=shown.verdict_counts(index),
             filter=chosen,
             orders=_orders(index)[1:],
         )
@@ -160,24 +158,24 @@ class ViewPages:
             raise HTTPException(403)
         trouble = ""
         try:
-            found = JudgedTexts(index.run, seen.query, seen.title, seen.whole).replies()
+            replies = JudgedTexts(index.run, seen.query, seen.title, seen.text).replies()
         except DataError as error:
-            found, trouble = [], str(error)
-        return self._page(request, index, "raw", pair=seen, replies=found, trouble=trouble)
+            replies, trouble = [], str(error)
+        return self._page(request, index, "raw", pair=seen, replies=replies, trouble=trouble)
 
     def pairs(self, request: Request) -> Response:
         """Show the pairs that the filters of the address keep, a page at a time."""
         index = self.source.now()
         chosen = PairFilter(index, request.query_params)
-        kept = chosen.pairs
-        on_page, page, pages = _paged(kept, request.query_params.get("page", ""))
+        pairs = chosen.pairs
+        on_page, page, pages = _paged(pairs, request.query_params.get("page", ""))
         return self._page(
             request,
             index,
             "pairs",
             filter=chosen,
             rows=list(shown.rows(index, on_page)),
-            total=len(kept),
+            total=len(pairs),
             page=page,
             pages=pages,
             link=lambda number: chosen.address("/pairs", page=str(number)),
@@ -289,8 +287,8 @@ class ViewPages:
         chosen = [request.query_params.get("lang"), request.cookies.get("view_language")]
         accepted = request.headers.get("accept-language", "").split(",")
         preferred = [base_language(tag.partition(";")[0].strip().lower()) for tag in accepted]
-        wanted = [*chosen, *preferred, base_language(default), "en"]
-        return next(tag for tag in wanted if tag in LANGUAGES and tag is not None)
+        languages = [*chosen, *preferred, base_language(default), "en"]
+        return next(tag for tag in languages if tag in LANGUAGES and tag is not None)
 
 
 def _paged(rows: pl.DataFrame, number: str) -> tuple[pl.DataFrame, int, int]:

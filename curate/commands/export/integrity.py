@@ -1,4 +1,4 @@
-"""Integrity checks of a benchmark before every export."""
+"""Checks before every export: the integrity of the benchmark, and its metadata for mteb."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -8,9 +8,11 @@ from typing import Literal
 
 import polars as pl
 
+from curate.commands.export import Config
 from curate.core.config import text_digest
-from curate.core.errors import DataError
+from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.protocols import Benchmark
+from curate.tables.exporters.task_metadata import block, licence_problem, missing
 from curate.tables.kinds import kinds
 from curate.tables.kinds.benchmark_kind import sentence
 
@@ -124,3 +126,38 @@ def _contradictions(table: str, pairs: pl.DataFrame, verdicts: pl.DataFrame) -> 
 
 def _names(pairs: pl.DataFrame) -> list[str]:
     return [f"{query} {document}" for query, document in pairs.select(_KEYS).iter_rows()]
+
+
+# Metadata for mteb: settings of unknown tasks are refused, and missing fields noted.
+
+
+def refuse_filling(config: Config) -> None:
+    """Raise ConfigError for metadata of an unknown task."""
+    names = [kind.name for kind in kinds()]
+    for name in config.mteb.tasks:
+        if name not in names:
+            raise ConfigError(f"export.mteb.tasks.{name}: unknown task; {suggestion(name, names)}")
+
+
+def lacking(benchmark: Benchmark) -> dict[str, list[str]]:
+    """Return task -> missing metadata settings, without which mteb's `is_filled()` is False."""
+    present = [kind for kind in kinds() if kind.present(benchmark)]
+    return {kind.name: missing(block(kind.name, kind.mteb.type, benchmark.facts)) for kind in present}
+
+
+def filling_notes(config: Config, benchmark: Benchmark) -> list[str]:
+    """Return one sentence per set of missing metadata settings; [] without the format mteb."""
+    if "mteb" not in config.formats:
+        return []
+    by_settings: dict[tuple[str, ...], list[str]] = {}
+    for task, names in lacking(benchmark).items():
+        by_settings.setdefault(tuple(names), []).append(task)
+    wrong = licence_problem(config.license)
+    return [
+        *([wrong] if wrong else []),
+        *(
+            f"metadata for mteb is not complete ({', '.join(tasks)}): set {', '.join(names)}"
+            for names, tasks in by_settings.items()
+            if names
+        ),
+    ]

@@ -12,7 +12,7 @@ from functools import partial
 import polars as pl
 
 from curate.ask import privacy_guard
-from curate.commands.export import Config, gate, integrity, metadata, shortcuts
+from curate.commands.export import Config, gate, integrity, shortcuts
 from curate.commands.export import labels as growth
 from curate.commands.export import labels as reranking
 from curate.commands.export.labels import made_from, made_of_kinds
@@ -94,7 +94,7 @@ def run(config: Config, context: Context) -> Report:
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
-    notes += [*published_ids.id_notes(ids, context), *gate.notes(gated), *metadata.filling_notes(config, benchmark)]
+    notes += [*published_ids.id_notes(ids, context), *gate.notes(gated), *integrity.filling_notes(config, benchmark)]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -259,7 +259,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     for name in config.formats:
         EXPORTERS.load(name)
     graded_labels.refuse(config, context)
-    metadata.refuse_filling(config)
+    integrity.refuse_filling(config)
     shortcuts.refuse_sending(config.shortcuts, context)
     judged = context.report("judge")
     return {

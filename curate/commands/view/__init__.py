@@ -68,8 +68,9 @@ def _cache(run: Path) -> Path:
     """Return the folder of the index: in the run, or in the home folder if the run is read-only."""
     from curate.pipeline.folder import run_id
     from curate.pipeline.stage import home
+    from curate.web.index import FOLDER
 
-    return run / ".view" if os.access(run, os.W_OK) else home() / "view" / (run_id(run) or run.resolve().name)
+    return run / FOLDER if os.access(run, os.W_OK) else home() / "view" / (run_id(run) or run.resolve().name)
 
 
 def _address(index: "RunIndex", named: str) -> str:
@@ -97,7 +98,7 @@ def _lines(index: "RunIndex", query_id: str, doc_id: str) -> Iterator[str]:
         raise NotFound(f"--pair: document {doc_id!r} is not in the pool of query {query_id!r} of {index.run}")
     words = resources.words("web/templates/view.words.yaml", "en")
     yield from _figures(index, pair, words)
-    for heading, text in ((words["query"], pair.query), (words["document"], f"{pair.title}\n{pair.whole}".strip())):
+    for heading, text in ((words["query"], pair.query), (words["document"], f"{pair.title}\n{pair.text}".strip())):
         yield f"\n{heading}:\n{text}"
 
 

@@ -1724,7 +1724,7 @@ def test_raw_replies_are_read_from_the_ledger_and_no_model_is_called(
 
 
 def unprivileged() -> list[str]:
-    """Return a command by which a process cannot write where the mode of a folder forbids it, whoever starts it."""
+    """Return a command by which a process cannot write where the mode of a folder forbids it, even started by root."""
     if os.geteuid() != 0:
         return []
     need(shutil.which("setpriv") is not None, "the command setpriv")
