@@ -60,14 +60,14 @@ class TableFault:
     """What is wrong in a table, without any text of it; `at` is file, line and column, as far as they are known."""
 
     at: str
-    found: str
+    got: str
     expected: str
     remedy: str
 
     @property
     def finding(self) -> str:
         """Return the fault as a sentence without a remedy."""
-        return f"{self.at}: found {self.found}, expected {self.expected}"
+        return f"{self.at}: found {self.got}, expected {self.expected}"
 
     def __str__(self) -> str:
         return f"{self.finding}; {self.remedy}"

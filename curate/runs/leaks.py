@@ -20,7 +20,7 @@ from curate.retrieval.similarity.leaks import LeakSplit, SplitTexts, form
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_table, sha256
 from curate.tables.readers import Problem, Row, Source, Table
-from curate.tables.readers.items import Item, LabelledPair, Names, check_header, item, pair, wanted
+from curate.tables.readers.items import Item, LabelledPair, Names, check_header, item, needed_columns, pair
 from curate.tables.readers.settings import Input, sources
 
 COMPARED = "leaks.json"
@@ -113,10 +113,10 @@ def _read(
     names = settings.names(table)
     for source in group:
         check_header(source, table, names)
-        for row in source.rows(wanted(names)):
+        for row in source.rows(needed_columns(names)):
             thing = convert(row, names)
             if isinstance(thing, Problem):
-                raise thing.error(source.place)
+                raise thing.error(source.location)
             yield thing
 
 

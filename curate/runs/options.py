@@ -142,10 +142,11 @@ class OnTable(Command):
 
     max_record: int = setting("Maximum bytes of a line, an element of a list or a cell.", BOUNDS.record, ge=1)
     max_ratio: int = setting("Maximum ratio of unpacked to packed size, from 64 MB on.", BOUNDS.ratio, ge=1)
+    max_rows: int = setting("Maximum number of rows.", BOUNDS.rows, ge=1)
     max_columns: int = setting("Maximum number of columns.", BOUNDS.columns, ge=1)
     max_depth: int = setting("Maximum levels of lists and objects in a JSON record.", BOUNDS.depth, ge=1, le=900)
 
     @property
     def bounds(self) -> Bounds:
         """Return the bounds of the table."""
-        return Bounds(self.max_record, self.max_ratio, self.max_columns, self.max_depth, OWN.setting)
+        return Bounds(self.max_record, self.max_ratio, self.max_rows, self.max_columns, self.max_depth, OWN.setting)

@@ -160,7 +160,7 @@ def failure(error: BaseException) -> Failure:
         listed()[code]["exit"],
         at=first.at if first else None,
         expected=first.expected if first else None,
-        got=first.found if first else None,
+        got=first.got if first else None,
         tries=tuple(tries) if tries else None,
     )
 
@@ -171,7 +171,7 @@ def told(error: BaseException, failed: Failure) -> Iterator[str]:
         yield "error: invalid data" + (f" in {len(faults)} places" if len(faults) > 1 else "")
         for fault in faults:
             yield f"at: {fault.at}"
-            yield f"expected {fault.expected}, got {fault.found}"
+            yield f"expected {fault.expected}, got {fault.got}"
     else:
         first, *more = failed.message.splitlines()
         yield f"{'curate' if failed.exit == interrupts.EXIT else 'error'}: {first}"

@@ -219,9 +219,11 @@ def _refuse(command: AnonymiseCommand) -> None:
 
 
 def _refuse_target(command: AnonymiseCommand) -> None:
-    kind, other = command.kind, None if command.target == PIPE else _ending(command.target)
-    if other not in (None, kind):
-        raise ConfigError(f"{command.target}: found the ending of {other}, expected {kind} as the input is; rename it")
+    kind, target_kind = command.kind, None if command.target == PIPE else _ending(command.target)
+    if target_kind not in (None, kind):
+        raise ConfigError(
+            f"{command.target}: found the ending of {target_kind}, expected {kind} as the input is; rename it"
+        )
     if command.target == PIPE:
         return
     path = Path(command.target)
@@ -278,7 +280,8 @@ def _text(
     target.write(text.codec.bom)
     unpacked = command.source != PIPE and not ending(Path(command.source))[1]
     tally.begin(Path(command.source).stat().st_size - len(text.codec.bom) if unpacked else 0)
-    for chunk, masked in mask(_grouped(_pieces(command, text), command, tally.summary), text.language, long=text.long):
+    rows = command.bounds.within(_pieces(command, text), command.source_name)
+    for chunk, masked in mask(_grouped(rows, command, tally.summary), text.language, long=text.long):
         target.write(chunk.masked(masked, with_spans=bool(command.keys)))
         tally.of(chunk, masked)
     return _checked(command, tally)

@@ -25,19 +25,19 @@ _MISSING = "name the field with --field, or let rows without it pass with --set 
 class _UnfitError(Exception):
     """A row that cannot be masked."""
 
-    def __init__(self, found: str, expected: str, remedy: str = "") -> None:
-        self.found, self.expected, self.remedy = found, expected, remedy
+    def __init__(self, got: str, expected: str, remedy: str = "") -> None:
+        self.got, self.expected, self.remedy = got, expected, remedy
 
     def problem(self, number: int, fix: str = FIX) -> Problem:
         """Return the problem of the row with this number; without a remedy of its own it has `fix`."""
-        return Problem(number, self.found, self.expected, self.remedy or fix)
+        return Problem(number, self.got, self.expected, self.remedy or fix)
 
 
 @dataclass(frozen=True)
 class JsonRow(Piece):
     """An object and the texts to mask in it, by path."""
 
-    before: str
+    separator: str
     """Text between the object and the one before it, if both are of one document."""
     source: str
     texts_by_path: Mapping[Path, str]
@@ -61,7 +61,7 @@ class JsonRow(Piece):
         """Return the bytes with masked texts and, if `key` is set, the spans as the last key of the object."""
         both = zip(self.texts_by_path.items(), masked, strict=True)
         new = {path: result for (path, old), result in both if result.text != old}
-        pieces, copied = [self.before], 0
+        pieces, copied = [self.separator], 0
         for path, start, end in _strings(self.source) if new else ():
             if path in new:
                 pieces += [self.source[copied:start], _rewritten(self.source[start:end], new[path], self._escaped)]
@@ -150,27 +150,27 @@ class _Rows:
         document, number = JsonDocument(self.text.file, _DECODER), 1
         try:
             for number, record in enumerate(document.entries(), start=1):
-                raw = codec.encode(document.before + document.source)
-                yield self._row(number, raw, record, document.source, document.before)
+                raw = codec.encode(document.separator + document.source)
+                yield self._row(number, raw, record, document.source, document.separator)
         except _UnfitError as unfit:
             raise unfit.problem(number, CORRECT).error(str(path)) from None
-        yield Piece(self.text, number, codec.encode(document.before))
+        yield Piece(self.text, number, codec.encode(document.separator))
 
-    def _row(self, number: int, raw: bytes, record: object, source: str, before: str = "") -> JsonRow:
+    def _row(self, number: int, raw: bytes, record: object, source: str, separator: str = "") -> JsonRow:
         if not isinstance(record, dict):
             raise _UnfitError(json_kind(record), "one JSON object")
-        place = str(self.text.file.path)
+        path = str(self.text.file.path)
         if self._first:
             self._first = False
-            self.fields = self.fields.among([name for name in record if isinstance(record[name], str)], place)
+            self.fields = self.fields.among([name for name in record if isinstance(record[name], str)], path)
         key = next((key for key in self._keys if key not in record), None)
         if self._keys and key is None:
             names = " and ".join(f"`{key}`" for key in self._keys)
             raise TableError.at(
-                f"{place}:{number}", f"the key {names}", "a free key for the spans", "name it with --set spans_key=KEY"
+                f"{path}:{number}", f"the key {names}", "a free key for the spans", "name it with --set spans_key=KEY"
             )
         texts, numeric = _texts(record, self.fields)
-        return JsonRow(self.text, number, raw, before, source, texts, numeric, key, empty=not record)
+        return JsonRow(self.text, number, raw, separator, source, texts, numeric, key, empty=not record)
 
 
 def _texts(record: Mapping[str, object], fields: Fields) -> tuple[Mapping[Path, str], int]:

@@ -41,7 +41,7 @@ class Fields:
         fields = cls(names, frozenset()) if names else cls(notify=notify)
         return replace(fields, optional=frozenset(fields.names)) if missing else fields
 
-    def among(self, columns: Sequence[str], place: str) -> "Fields":
+    def among(self, columns: Sequence[str], path: str) -> "Fields":
         """Return the fields, or columns named like texts and titles if the default ones are not among the columns."""
         if self.notify is None or set(self.names) & set(columns):
             return self
@@ -50,17 +50,17 @@ class Fields:
         names = tuple(dict.fromkeys(name for name in columns if plain_name(name) in texts | titles))
         if not any(plain_name(name) in texts for name in names):
             return self
-        self.notify(f"{place}: no field {' or '.join(self.names)}; masking {', '.join(names)} (others: --field NAME)")
+        self.notify(f"{path}: no field {' or '.join(self.names)}; masking {', '.join(names)} (others: --field NAME)")
         return Fields(names, frozenset(names if set(self.names) <= self.optional else ()))
 
-    def columns(self, columns: Sequence[str], place: str) -> list[str]:
+    def columns(self, columns: Sequence[str], path: str) -> list[str]:
         """Return the columns of a table to mask; DataError if one is missing."""
-        fields = self.among(columns, place)
+        fields = self.among(columns, path)
         absent = [name for name in fields.names if name not in {*columns, *fields.optional}]
         chosen = [name for name in fields.names if name in columns]
         if absent or not chosen:
             raise TableError.at(
-                place,
+                path,
                 f"the columns {shown_names([*columns])}",
                 ", ".join(absent or fields.names),
                 "name the column of the texts with --field",
@@ -89,14 +89,14 @@ class RawText:
         head = stream.read(HEAD)
         long = len(head) == HEAD
         head += stream.readline(_LONGEST)
-        place = str(sample.path)
-        name = guess(io.BytesIO(head), place, "--set encoding=NAME") if encoding == "auto" else encoding
+        path = str(sample.path)
+        name = guess(io.BytesIO(head), path, "--set encoding=NAME") if encoding == "auto" else encoding
         codec = Codec.of(name, head)
         text = head[len(codec.bom) : _LOOKED].decode(codec.names[0], "ignore")
         language = script(_KEY.sub("", text)) or "zh"
         sample = replace(sample, encoding=name, source=lambda: io.BytesIO(head))
-        whole = replace(sample, source=lambda: io.BufferedReader(_Joined(head, stream)))
-        return cls(whole, sample, codec, language, text.lstrip()[:1], long)
+        file = replace(sample, source=lambda: io.BufferedReader(_Joined(head, stream)))
+        return cls(file, sample, codec, language, text.lstrip()[:1], long)
 
     def encoded(self, text: str, line: int) -> bytes:
         """Return a masked line as bytes; DataError if the encoding lacks the characters of a placeholder."""

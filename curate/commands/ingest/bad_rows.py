@@ -42,12 +42,12 @@ class BadRows:
         """
         if self.config.on_error == "drop":
             key = name if name and plain(name) else f"{source.name}:{problem.line}"
-            self.drop(table, key, reason or problem.found)
+            self.drop(table, key, reason or problem.got)
             return
         header = source.header() or () if columns else ()
         column = next((name for name in columns if name in header), problem.column)
         problem = replace(problem, column=column, remedy=f"{problem.remedy}, or set ingest.on_error: drop")
-        self.faults.append(problem.fault(source.place))
+        self.faults.append(problem.fault(source.location))
         if len(self.faults) == LISTED:
             self.stop()
 

@@ -12,7 +12,7 @@ from curate.core.config import Json
 from curate.core.errors import DataError, TableError
 from curate.system.files import frame, write_table
 from curate.tables.readers import Problem, Source
-from curate.tables.readers.items import NAMES, Names, item_labels, shown, wanted
+from curate.tables.readers.items import NAMES, Names, item_labels, needed_columns, shown
 from curate.tables.readers.settings import LabelsFile, Sources, files_of
 from curate.tables.readers.text_rows import shown_names
 
@@ -43,13 +43,13 @@ def read(config: Config, texts: Sources, sides: Mapping[str, ReadTexts], bad: Ba
     group_by_label: dict[tuple[str, str], str | None] = {}
     for source in sources(section, config, texts):
         _check_header(source, names)
-        for row in source.rows(wanted(names)):
+        for row in source.rows(needed_columns(names)):
             parsed = item_labels(row, names)
             name = "" if isinstance(parsed, Problem) else side_texts.meant(parsed.id)
             bad.read["labels"] += name not in side_texts.left_out
             if isinstance(parsed, Problem):
                 bad.note("labels", source, parsed)
-            elif name not in side_texts.known and name not in side_texts.left_out:
+            elif name not in side_texts.ids and name not in side_texts.left_out:
                 word = WORDS[side_texts.table]
                 unknown, expected = f"the unknown {word} {shown(parsed.id)}", f"the id of a {word}"
                 problem = Problem(parsed.line, unknown, expected, side_texts.remedy(parsed.id))
@@ -98,7 +98,7 @@ def _check_header(source: Source, names: Names) -> None:
     for field, choices in names.items():
         if not any(choice in header or choice.split(".")[0] in header for choice in choices):
             raise TableError.at(
-                f"{source.place}:1",
+                f"{source.location}:1",
                 f"the columns {shown_names(header)}",
                 " or ".join(choices),
                 f"name it with ingest.labels.columns.{field}",

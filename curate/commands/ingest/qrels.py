@@ -45,9 +45,9 @@ class ReadLabels:
         self.bad.read["qrels"] += 1
         for name, texts, role in ((query, self.queries, "query_id"), (doc, self.corpus, "doc_id")):
             word, key = WORDS[texts.table], f"{parsed.query_id} {parsed.doc_id}"
-            if name in texts.known - texts.empty - texts.cut:
+            if name in texts.ids - texts.empty - texts.cut:
                 continue
-            unknown = name not in texts.known
+            unknown = name not in texts.ids
             self._lose((query, doc), parsed.score, "not in corpus" if unknown and texts is self.corpus else "dropped")
             if unknown:
                 unknown_id, expected = f"the unknown {word} {shown(name)}", f"the id of a {word}"
@@ -84,7 +84,9 @@ class ReadLabels:
         for (query, doc), pair in apart.group_by(PAIR, maintain_order=True):
             scores = " and ".join(map(str, pair["score"].unique().sort()))
             *others, (line, number) = pair.select("line", "source").iter_rows()
-            other_lines = " and ".join(f"{self._sources[source].place}:{other_line}" for other_line, source in others)
+            other_lines = " and ".join(
+                f"{self._sources[source].location}:{other_line}" for other_line, source in others
+            )
             contradiction = (
                 f"the scores {scores} for the query {shown(query)} and the document {shown(doc)}, "
                 f"the others in {other_lines}"
@@ -116,6 +118,6 @@ def check_pairs(config: Config, sources: Sources) -> None:
     texts = [next((n for n in config.names(t)["text"] if n in columns), None) for t in ("queries", "corpus")]
     if texts[0] == texts[1] is not None:
         raise ConfigError(
-            f"{source.place}: found the column {texts[0]!r} for queries and documents, expected two with ingest.pairs; "
-            "name them with ingest.columns.queries.text and ingest.columns.corpus.text"
+            f"{source.location}: found the column {texts[0]!r} for queries and documents, expected two with "
+            "ingest.pairs; name them with ingest.columns.queries.text and ingest.columns.corpus.text"
         )

@@ -17,7 +17,7 @@ class ReadTexts:
     """The ids of the queries or documents read so far, without the texts."""
 
     table: Literal["queries", "corpus"]
-    known: set[str] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)
     merged: dict[str, str] = field(default_factory=dict)
     """Id of a merged text -> id of the retained one."""
     empty: set[str] = field(default_factory=set)
@@ -26,14 +26,14 @@ class ReadTexts:
     left_out: set[str] = field(default_factory=set)
     """Ids of texts excluded by the settings."""
     lines: dict[tuple[str, int], str] = field(default_factory=dict)
-    """(Part of the source, line number) -> id of the text in it, if rows are pairs."""
-    kept: int = 0
+    """(Prefix of the source, line number) -> id of the text in it, if rows are pairs."""
+    retained: int = 0
     by_number: dict[str, str] = field(default_factory=dict)
     """Id in another table -> id of the text with the same whole number, as 101.0 -> 101."""
 
     def meant(self, name: str) -> str:
         """Return the text's id for an id in another table: the same, else the only one with the same whole number."""
-        if name in self.known or name in self.left_out:
+        if name in self.ids or name in self.left_out:
             return name
         same = [
             candidate
@@ -48,14 +48,14 @@ class ReadTexts:
         """Return the remedy for an unknown id: up to two ids that are equal in loose form, else one example."""
         alike = self._alike.get(_loose(name), [])[:2]
         have = "the corpus has" if self.table == "corpus" else "the queries have"
-        examples = " and ".join(map(shown, alike)) or f"ids such as {shown(min(self.known))}"
+        examples = " and ".join(map(shown, alike)) or f"ids such as {shown(min(self.ids))}"
         return f"{have} {examples}{': is that meant?' if alike else ';'} {FIX}"
 
     @cached_property
     def _alike(self) -> dict[str, list[str]]:
         """Return loose form -> sorted ids; cached, so call it only after all texts are read."""
         ids_by_form: dict[str, list[str]] = {}
-        for name in sorted(self.known | self.left_out):
+        for name in sorted(self.ids | self.left_out):
             ids_by_form.setdefault(_loose(name), []).append(name)
         return ids_by_form
 

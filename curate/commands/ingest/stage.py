@@ -31,10 +31,10 @@ from curate.tables.readers.items import (
     check_header,
     integer_form,
     item,
+    needed_columns,
     pair,
     reached,
     shown,
-    wanted,
 )
 from curate.tables.readers.markup import is_html, strip
 from curate.tables.readers.passages import passages
@@ -154,41 +154,45 @@ class _Reading:
                 usable = self._usable(table, source, parsed, seen)
                 if usable is None:
                     continue
-                for part in self._parts(table, usable, seen):
-                    number = firsts.number(part.id, records.shown(part.title, part.text))
-                    if merging and firsts.names[number] != part.id:
-                        seen.merged[part.id] = firsts.names[number]
+                for passage in self._passages(table, usable, seen):
+                    number = firsts.number(passage.id, records.shown(passage.title, passage.text))
+                    if merging and firsts.names[number] != passage.id:
+                        seen.merged[passage.id] = firsts.names[number]
                         continue
-                    ids = {"query_id": part.id} if table == "queries" else {"doc_id": part.id, "title": part.title}
-                    writer.add({**ids, "text": part.text, "source": row_source(table, row, source.name)})
-                    classes.add({"table": table, "id": part.id, "class": number})
-                    seen.kept += 1
-        if seen.kept == 0 and self.sources.tables[table]:
-            files_read = ", ".join(source.place for source in self.sources.tables[table])
+                    ids = (
+                        {"query_id": passage.id}
+                        if table == "queries"
+                        else {"doc_id": passage.id, "title": passage.title}
+                    )
+                    writer.add({**ids, "text": passage.text, "source": row_source(table, row, source.name)})
+                    classes.add({"table": table, "id": passage.id, "class": number})
+                    seen.retained += 1
+        if seen.retained == 0 and self.sources.tables[table]:
+            files_read = ", ".join(source.location for source in self.sources.tables[table])
             raise TableError.at(
                 files_read, f"no {table} with text", "at least one", f"{self._losses(table, seen)}check the file"
             )
         self.bad.stop_if_most(table)
 
-    def _parts(self, table: Table, text: Item, seen: ReadTexts) -> Iterator[Item]:
+    def _passages(self, table: Table, text: Item, seen: ReadTexts) -> Iterator[Item]:
         """Yield the passages of a document; a query, or a document that is short enough, as it is."""
         if table != "corpus" or self.config.passages is None:
             yield text
             return
-        parts = passages(text, self.config.passages)
-        if len(parts) > 1:
+        cut = passages(text, self.config.passages)
+        if len(cut) > 1:
             seen.cut.add(text.id)
-        for part, start, end in parts:
-            if part.id != text.id and part.id in seen.known:
+        for passage, start, end in cut:
+            if passage.id != text.id and passage.id in seen.ids:
                 raise TableError.at(
                     "ingest.passages",
-                    f"the id {shown(part.id)}, which a passage of {shown(text.id)} would have",
+                    f"the id {shown(passage.id)}, which a passage of {shown(text.id)} would have",
                     "ids without #",
                     "rename it",
                 )
-            seen.known.add(part.id)
-            self.extents.append((part.id, text.id, start, end))
-            yield part
+            seen.ids.add(passage.id)
+            self.extents.append((passage.id, text.id, start, end))
+            yield passage
 
     def _losses(self, table: Table, seen: ReadTexts) -> str:
         """Return clauses on dropped and excluded rows of a table, each followed by `; `; empty if there are none."""
@@ -203,13 +207,13 @@ class _Reading:
         """Return the text if it is valid and not excluded; else None, and a problem is recorded."""
         if isinstance(parsed, Problem):
             self.bad.note(table, source, parsed)
-        elif parsed.id in seen.known:
+        elif parsed.id in seen.ids:
             problem = Problem(parsed.line, f"the id {shown(parsed.id)} again", "one row per id", FIX)
             self.bad.note(table, source, problem, parsed.id, columns=self.config.names(table)["id"])
         else:
-            seen.known.add(parsed.id)
+            seen.ids.add(parsed.id)
             if self.config.pairs:
-                seen.lines[getattr(source, "part", ""), parsed.line] = parsed.id
+                seen.lines[source.line_prefix if isinstance(source, File) else "", parsed.line] = parsed.id
             if not parsed.empty():
                 return parsed
             seen.empty.add(parsed.id)
@@ -239,9 +243,9 @@ class _Reading:
             check_header(source, table, names)
             unit = "bytes" if isinstance(source, File) and source.format not in BINARY else "rows"
             size, label = source.size(), StepLabel(f"reading {table}", unit)
-            for number, row in enumerate(source.rows(wanted({**names, **source_columns(table)}))):
+            for number, row in enumerate(source.rows(needed_columns({**names, **source_columns(table)}))):
                 if isinstance(row, Row) and number % _EVERY == 0:
-                    self.context.progress(label, size, min(row.at, size - 1))
+                    self.context.progress(label, size, min(row.position, size - 1))
                 yield source, row
             self.context.progress(label, size, size)
             self.bad.stop()
@@ -282,8 +286,8 @@ def _report(
 ) -> Report:
     lost_qrels, lost_labels = (int((dropped["table"] == name).sum()) for name in ("qrels", "labels"))
     facts: dict[str, Json] = {
-        "queries": reading.queries.kept,
-        "documents": reading.corpus.kept,
+        "queries": reading.queries.retained,
+        "documents": reading.corpus.retained,
         "qrels": qrels,
         "merged_queries": len(reading.queries.merged),
         "merged_corpus": len(reading.corpus.merged),
@@ -293,7 +297,7 @@ def _report(
         **({legacy.LOST: dict(Counter(reading.pairs.lost.values()))} if reading.pairs.lost else {}),
         **labelled,
     }
-    written, lost = reading.queries.kept + reading.corpus.kept, len(dropped) - lost_qrels - lost_labels
+    written, lost = reading.queries.retained + reading.corpus.retained, len(dropped) - lost_qrels - lost_labels
     read = reading.bad.read["queries"] + reading.bad.read["corpus"]
     return Report(read, written, lost, facts=facts, notes=notes)
 
@@ -304,7 +308,7 @@ def _choice(config: Config, inputs: Sources) -> Callable[[str], bool]:
     if config.sample is None and split is None:
         return is_named
     names = config.names("queries")
-    parsed = (item(row, names) for source in inputs.tables["queries"] for row in source.rows(wanted(names)))
+    parsed = (item(row, names) for source in inputs.tables["queries"] for row in source.rows(needed_columns(names)))
     eligible = {
         query.id
         for query in parsed
@@ -325,7 +329,7 @@ def _named(config: Config, inputs: Sources) -> Callable[[str], bool]:
     names = config.names("qrels")
 
     def labelled(group: Sequence[Source]) -> set[str]:
-        parsed = (pair(row, names) for source in group for row in source.rows(wanted(names)))
+        parsed = (pair(row, names) for source in group for row in source.rows(needed_columns(names)))
         return {integer_form(label.query_id) for label in parsed if isinstance(label, LabelledPair)}
 
     other_ids, own_ids = labelled(inputs.other_qrels), labelled(inputs.tables["qrels"])
@@ -333,7 +337,7 @@ def _named(config: Config, inputs: Sources) -> Callable[[str], bool]:
 
 
 def _check_ids(config: Config, queries: ReadTexts) -> None:
-    unknown = [repr(name) for name in config.ids or [] if name not in queries.known | queries.left_out]
+    unknown = [repr(name) for name in config.ids or [] if name not in queries.ids | queries.left_out]
     if unknown:
         others_clause = f" and {len(unknown) - LISTED} more" if len(unknown) > LISTED else ""
         raise ConfigError(

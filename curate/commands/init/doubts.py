@@ -90,7 +90,7 @@ def _need_two_kinds(user_data: DataSources) -> None:
     if several and not all(text_columns):
         return  # it is asked which columns are meant
     raise DataError(
-        f"{queries.place}: found queries that equal the documents, text for text, expected two kinds of texts; give "
+        f"{queries.location}: found queries that equal the documents, text for text, expected two kinds of texts; give "
         f"another file: {request.command('--corpus', 'FILE')}"
     )
 
@@ -117,9 +117,11 @@ def _chat(user_data: DataSources) -> Doubt | None:
         choices.append(
             DoubtChoice((("--set", value),), f"{who} asks: their utterances are queries, what others say next answers")
         )
-    place = user_data.tables["queries"].place
+    location = user_data.tables["queries"].location
     return Doubt(
-        f"{place}: a row is an utterance ({columns.speaker}: {', '.join(speakers)})", choices, columns.asker is not None
+        f"{location}: a row is an utterance ({columns.speaker}: {', '.join(speakers)})",
+        choices,
+        columns.asker is not None,
     )
 
 
@@ -142,7 +144,7 @@ def _numbered(user_data: DataSources, look: TableLook) -> bool:
 
 def _which_row(look: TableLook, paths: tuple[tuple[str, str], ...], sure: bool) -> Doubt:
     names = DoubtChoice((*paths, ("--set", f"ingest.{look.table}.header=true")), "take it for names all the same")
-    problem = f"{look.place}: the first row looks like data, where names of columns are expected"
+    problem = f"{look.location}: the first row looks like data, where names of columns are expected"
     return Doubt(problem, [_first_row(look, paths), names], sure)
 
 
@@ -166,7 +168,7 @@ def _no_id(user_data: DataSources, look: TableLook) -> Doubt:
     paths = _paths(user_data, look)
     if look.format in TABULAR and look.header and paths is not None and not has_known_name(look.columns, look.table):
         choices.append(_first_row(look, paths))
-    return Doubt(look.trouble, choices)
+    return Doubt(str(look.error), choices)
 
 
 def _unique_columns(user_data: DataSources, table: Table, excluded: str) -> list[DoubtChoice]:
@@ -225,7 +227,7 @@ def _which_id(user_data: DataSources, look: TableLook, about: IdColumn) -> Doubt
     if about.repeated + about.missing <= user_data.input.max_drop * look.rows:  # else `ingest` stops at so many
         action = f"keep {'line numbers' if about.column == LINE else about.column}, and drop rows that cannot be used"
         choices.append(DoubtChoice((("--set", "ingest.on_error=drop"),), f"{action}: of equal ids the first stays"))
-    return Doubt(f"{look.place}: {what} of the {look.table}, but {' and '.join(faults)}", choices)
+    return Doubt(f"{look.location}: {what} of the {look.table}, but {' and '.join(faults)}", choices)
 
 
 def _which_pair(user_data: DataSources) -> Doubt | None:
@@ -254,7 +256,8 @@ def _which_pair(user_data: DataSources) -> Doubt | None:
         choices.append(DoubtChoice(options, action))
     names = " or ".join(columns)
     return Doubt(
-        f"{user_data.tables['queries'].place}: cannot tell which of {names} holds queries and which documents", choices
+        f"{user_data.tables['queries'].location}: cannot tell which of {names} holds queries and which documents",
+        choices,
     )
 
 
@@ -266,7 +269,7 @@ def _which_text(look: TableLook, rivals: Mapping[str, Sequence[str]]) -> Doubt:
         action = f"take {name}, {mean:,} characters on average, such as {_sample(rivals[name])!r}"
         choices.append(DoubtChoice((("--column", f"{look.table}.text={name}"),), action))
     which = f"{', '.join(names[:-1])} and {names[-1]}"
-    return Doubt(f"{look.place}: {which} may each hold the text of a {_STANDS[look.table]}", choices)
+    return Doubt(f"{look.location}: {which} may each hold the text of a {_STANDS[look.table]}", choices)
 
 
 def _rivals(user_data: DataSources, look: TableLook, columns_by_field: Mapping[str, str]) -> dict[str, Sequence[str]]:

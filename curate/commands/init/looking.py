@@ -23,7 +23,7 @@ from curate.tables.readers import TABLES, Row, Source, Table
 from curate.tables.readers.encoding import BOUNDS
 from curate.tables.readers.file import File
 from curate.tables.readers.folder import find, readable, subsets
-from curate.tables.readers.guess import guess, has_known_name
+from curate.tables.readers.guess import NoColumnError, guess, has_known_name
 from curate.tables.readers.items import LINE, Item, item
 from curate.tables.readers.look import TableLook
 from curate.tables.readers.look import look as table_look
@@ -270,11 +270,12 @@ def chosen(user_data: DataSources, table: Table) -> dict[str, str]:
     """Return field -> column; DataError, with a command that names a column, if a field has none."""
     look = user_data.tables[table]
     if look.guess is None:
-        field = look.lacking or ("doc_id" if table == "qrels" else "text")
+        usual = "doc_id" if table == "qrels" else "text"
+        field = look.error.field if isinstance(look.error, NoColumnError) else usual
         texts = list(pairing.text_columns(user_data.sources.tables[table][0])) if field == "text" else look.columns
         candidates = [name for name in texts if name not in named(user_data.input, table).values()][:_LISTED]
         remedies = [user_data.request.command("--column", f"{table}.{field}={name}") for name in candidates or ["NAME"]]
-        raise DataError("\nor say here which column it is: ".join([look.trouble, *remedies]))
+        raise DataError("\nor say here which column it is: ".join([str(look.error), *remedies]))
     return {**look.guess.usual, **look.guess.columns}
 
 
@@ -288,5 +289,5 @@ def _items(user_data: DataSources, table: Table, table_rows: Iterable[Row]) -> I
 def _first_texts(user_data: DataSources, table: Table) -> Iterator[str]:
     settings = user_data.input.passages if table == "corpus" else None
     for text in _items(user_data, table, islice(rows(user_data.sources.tables[table]), LOOKED)):
-        for part, _, _ in [(text, 0, 0)] if settings is None else passages(text, settings):
-            yield records.shown(part.title, part.text)
+        for passage, _, _ in [(text, 0, 0)] if settings is None else passages(text, settings):
+            yield records.shown(passage.title, passage.text)

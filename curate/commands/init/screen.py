@@ -51,7 +51,7 @@ def _block(label: str, body: Iterable[str]) -> Iterator[str]:
 
 def _table(user_data: DataSources, look: TableLook) -> Iterator[str]:
     rows = f"{look.rows:,} row{'' if look.rows == 1 else 's'}"
-    yield f"{look.place}   {', '.join([*_format(look), rows])}"
+    yield f"{look.location}   {', '.join([*_format(look), rows])}"
     assert look.guess is not None
     chosen = {**look.guess.usual, **look.guess.columns}
     if look.form:

@@ -184,7 +184,7 @@ def _summary(
     rows = figures.rows(plan, strict, chance)
     against = tuple(figures.against_floors(plan, chance, models, floors))
     return NotesFigures(
-        table=table.place,
+        table=table.location,
         columns=table.columns,
         texts=len(table.texts),
         groups=table.groups,

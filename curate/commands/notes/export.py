@@ -90,7 +90,7 @@ def write(table: NotesTable, plan: MeasurePlan, folder: Path, spoken: str | None
         tasks.append(replace(task, labels=tuple(plan.probe.names)))
     if not tasks:
         remove(new)
-        raise DataError(f"{table.place}: no task can be made: {'; '.join(notes)}")
+        raise DataError(f"{table.location}: no task can be made: {'; '.join(notes)}")
     write_text(new / "tasks.py", Path(mteb_tasks.__file__).read_text(encoding="utf-8"))
     replace_folder(new, folder)
     return NotesExport(str(folder), masked, residual, tuple(tasks), tuple(notes))
@@ -132,7 +132,7 @@ def _retrieval(table: NotesTable, texts: Sequence[str]) -> Frames:
     sizes = np.bincount(chains.group)
     if (pairs := int((sizes * (sizes - 1)).sum())) > MOST:
         raise TableError.at(
-            table.place,
+            table.location,
             f"groups so large that {pairs:,} pairs are relevant",
             f"{MOST:,} at most",
             "name a finer column with --column group=NAME, or leave out --export",

@@ -109,8 +109,8 @@ def overview(summary: NotesFigures, say: RecordWords) -> list[dict[str, str]]:
         measure = shown_name(row, say)
         cells = rows.setdefault(measure, say.cells("measure", measure=measure))
         mean = row.value if row.by_chance is None else row.by_chance
-        shown = ranged(Figure(mean) if row.model in floors else row, 1, 3)
-        cells[names[row.model]] = shown or say.empty
+        interval = ranged(Figure(mean) if row.model in floors else row, 1, 3)
+        cells[names[row.model]] = interval or say.empty
         ceilings[measure] = say.cells("ceiling", row, **{"ceiling": None} if row.ceiling == 1 else {})
     if all(row.ceiling in (None, 1) for row in summary.figures):
         return list(rows.values())

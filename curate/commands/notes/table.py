@@ -41,7 +41,7 @@ class NotesLayout:
 class NotesTable:
     """Texts sorted by group, then by order within the group."""
 
-    place: str
+    location: str
     columns: Mapping[str, str]
     """Field -> column, for fields that have one."""
     ids: Sequence[str]

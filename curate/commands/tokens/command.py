@@ -23,7 +23,7 @@ from curate.system.files import write_json, write_text
 from curate.tables.readers import Problem, Table, items
 from curate.tables.readers import folder as layout
 from curate.tables.readers.file import File, format_of
-from curate.tables.readers.items import LINE, NAMES, item, wanted
+from curate.tables.readers.items import LINE, NAMES, item, needed_columns
 from curate.tables.readers.text_rows import shown_names
 from curate.view.answers import Result
 from curate.view.page_tables import table
@@ -183,10 +183,10 @@ class TextPart:
     def texts(self) -> Iterator[str]:
         """Yield every text with its title, as for an encoder; DataError at the first row that cannot be read."""
         for file in self.files:
-            for row in file.rows(wanted(self.names)):
+            for row in file.rows(needed_columns(self.names)):
                 record = item(row, self.names)
                 if isinstance(record, Problem):
-                    raise record.error(file.place)
+                    raise record.error(file.location)
                 yield records.shown(record.title, record.text)
 
 
@@ -310,7 +310,7 @@ def _collection_figures(
         n_texts += len(texts)
         command.progress(label, n_texts, n_texts)
     if not n_texts:
-        raise DataError(f"{collection.files[0].place}: found no text, expected one at least; check the file")
+        raise DataError(f"{collection.files[0].location}: found no text, expected one at least; check the file")
     sums: list[Floats] = [np.array(count.rows) for count in counts]
     with waiting(command.progress, StepLabel(f"resampling {collection.name}")):
         figures = tokenizers.figures(sums, command.seed)

@@ -135,9 +135,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
         raise DataError(f"{path}: the file is empty, expected triples; {REMEDY}")
     for row in File(path, format_of(path), option=None).rows():
         if isinstance(row, Problem):
-            raise DataError(
-                f"{path}:{row.line}: found {row.found}, expected {row.expected}; correct it, or drop the row"
-            )
+            raise DataError(f"{path}:{row.line}: found {row.got}, expected {row.expected}; correct it, or drop the row")
         yield row.line, row.values
 
 

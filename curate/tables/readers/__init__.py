@@ -38,38 +38,38 @@ class Row:
     line: int
     """Line of a text file (where the row begins), or number of the row, from 1."""
     values: Mapping[str, object]
-    at: int
+    position: int
     """Position in the source after this row, in the unit of `Source.size` (bytes or rows)."""
-    part: str = ""
+    line_prefix: str = ""
     """Prefix of the line number if line numbers serve as ids, so that ids of several files differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A row that cannot be used: what was found and expected, and the remedy, without any text of the row."""
+    """A row that cannot be used: what was read and expected, and the remedy, without any text of the row."""
 
     line: int
-    found: str
+    got: str
     expected: str
     remedy: str
     column: str = ""
     """Column of the wrong cell; empty if it is not one cell."""
 
-    def fault(self, place: str) -> TableFault:
-        """Return the problem with its place: file, line and, if it is one cell, its column."""
-        at = f"{place}:{self.line}" + (f", column {listed([self.column])}" if self.column else "")
-        return TableFault(at, self.found, self.expected, self.remedy)
+    def fault(self, location: str) -> TableFault:
+        """Return the problem with its location: file, line and, if it is one cell, its column."""
+        at = f"{location}:{self.line}" + (f", column {listed([self.column])}" if self.column else "")
+        return TableFault(at, self.got, self.expected, self.remedy)
 
-    def error(self, place: str, options: Sequence[Sequence[str]] = ()) -> TableError:
+    def error(self, location: str, options: Sequence[Sequence[str]] = ()) -> TableError:
         """Return the error that this problem alone makes."""
-        return TableError([self.fault(place)], options)
+        return TableError([self.fault(location)], options)
 
 
 class Source(Protocol):
     """Source of the rows of one table; its rows can be read repeatedly."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return the name of the source in errors, before the line number."""
         ...
 
@@ -86,8 +86,8 @@ class Source(Protocol):
         """Return the names of the columns; None if each row has its own, as in JSON."""
         ...
 
-    def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
-        """Yield each row in order, or a Problem in its place; columns other than `wanted` may be left out."""
+    def rows(self, columns: Collection[str] = ()) -> Iterator[Row | Problem]:
+        """Yield each row in order, or a Problem in its place; columns other than `columns` may be left out."""
         ...
 
     def digest(self) -> str:

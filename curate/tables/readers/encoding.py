@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, TypeVar
 
 from curate.core.errors import DataError, TableError
 from curate.core.scripts import common
 from curate.tables.readers import Problem
+
+T = TypeVar("T")
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 """File extension -> pyarrow's name of the codec."""
@@ -180,7 +182,7 @@ class Line:
     """From 1."""
     text: str | None
     """None if its bytes are not valid in the file's encoding, or if it is longer than the bound."""
-    at: int
+    position: int
     """Number of bytes of the file on disk read so far, including this line."""
     raw: bytes = b""
     """Its bytes, without a byte order mark; empty if it is too long."""
@@ -195,6 +197,7 @@ class Bounds:
     """Bytes of a record: a line, an element of a JSON list, a cell."""
     ratio: int = 200
     """Size of an archive's content relative to the archive, from 64 MB on."""
+    rows: int = 10**8
     columns: int = 1 << 14
     depth: int = 100
     """Levels of lists and objects in a JSON record."""
@@ -205,6 +208,17 @@ class Bounds:
         """Return what to do where a bound is passed."""
         lifted = f", or lift the bound with --set {self.setting}{name}=NUMBER" if self.setting else ""
         return f"give a smaller one{lifted}"
+
+    def within(self, rows: Iterable[T], path: str) -> Iterator[T]:
+        """Yield the rows of a table; TableError for one more than a table may have."""
+        for number, row in enumerate(rows, start=1):
+            self.need_few(number, path)
+            yield row
+
+    def need_few(self, rows: int, path: str) -> None:
+        """Raise TableError if a table with this number of rows has too many."""
+        if rows > self.rows:
+            raise TableError.at(path, "more rows", f"at most {self.rows:,}", self.remedy("rows"))
 
 
 BOUNDS = Bounds()
@@ -246,8 +260,8 @@ class TextFile:
                         yield text, position
                 yield decoder.decode(b"", final=True), position
             except UnicodeDecodeError as error:
-                found = f"bytes that are not {self.encoding.upper()}, expected text in one encoding"
-                raise DataError(f"{self.path}: found {found}; {self._save}") from error
+                got = f"bytes that are not {self.encoding.upper()}, expected text in one encoding"
+                raise DataError(f"{self.path}: found {got}; {self._save}") from error
 
     @property
     def _save(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from io import SEEK_END, BytesIO
 from itertools import islice, repeat, zip_longest
 from pathlib import Path
@@ -47,6 +47,8 @@ ERRORS = frozenset({"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"})
 """Error values of a spreadsheet; #N/A is not included, because people type it for a missing value."""
 LOOKED = 200
 """Number of first rows in which the header is looked for, or the number of columns without one."""
+_KEPT = 2 * LOOKED
+"""Number of first rows that are kept, for all that looks at the first rows alone."""
 UNSTORED = "a formula without a stored value"
 SAVE = "open the file in a spreadsheet program and save it, or paste values over formulas"
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]+%?")
@@ -73,11 +75,11 @@ class OpenWorkbook(NamedTuple):
 class Worksheet:
     """One sheet of an Excel file.
 
-    It is the sheet `wanted`, if given, else the only sheet with data, else the only sheet with data named in `usual`.
+    It is the sheet `named_sheet`, if given, else the only sheet with data, else the only one of them named in `usual`.
     """
 
     path: Path
-    wanted: str | None
+    named_sheet: str | None
     option: str
     """Option or setting that names the sheet, for error messages: `--set sheet=NAME` of a command, else of `ingest`."""
     usual: Sequence[str] = ()
@@ -90,45 +92,36 @@ class Worksheet:
     @property
     def name(self) -> str:
         """Return the name of the sheet; DataError without data, ConfigError if the sheet is missing or ambiguous."""
-        return self._facts[0]
+        return self._sheet.name
 
     def columns(self) -> list[str]:
         """Return the names of the columns: the cells of the header, or column_1, ... without one."""
-        return self._facts[1]
+        return self._columns[0]
 
     def size(self) -> int:
         """Return the number of rows that the file declares, at least 1."""
-        return self._facts[2]
+        return self._sheet.size
+
+    @property
+    def _sheets(self) -> "tuple[_Sheet, ...]":
+        with sound(str(self.path)):
+            state = self.path.stat()
+        return _sheets(self.path, self.bounds, state.st_size, state.st_mtime_ns)
 
     @cached_property
-    def _facts(self) -> tuple[str, list[str], int, int]:
-        """Return name, columns, size and header row (0: none) from one opening, which takes as long as reading."""
-        with opened(self.path, str(self.path), self.bounds) as book:
-            name = self._chosen(book)
-            size = int(book.values[name].max_row or 1)
-            first = [*islice(sheet_rows(book, name), LOOKED)]
-        if not (self.header and first):
-            return name, numbered(max((len(row.cells) for row in first), default=0)), size, 0
-        header = first[_header(first)]
-        if header.unstored:
-            expected = f"the name of a column in {next(iter(header.unstored.values()))}"
-            raise Problem(header.number, UNSTORED, expected, SAVE).error(str(self.path))
-        names = [cell.strip() or number for cell, number in zip(header.cells, numbered(len(header.cells)), strict=True)]
-        return name, column_names(names, str(self.path), header.number), size, header.number
-
-    def _chosen(self, book: OpenWorkbook) -> str:
-        if self.wanted is not None:
-            return _sheet_of(self.wanted, [str(page.title) for page in book.values.worksheets], self.path)
-        names = [str(page.title) for page in book.values.worksheets if page.sheet_state == "visible"]
-        full = [name for name in names if any(True for _ in sheet_rows(book, name))]
-        usual = [name for name in full if plain_name(name) in self.usual]
-        usual = usual or self._fitting(book, full)
+    def _sheet(self) -> "_Sheet":
+        if self.named_sheet is not None:
+            name = _sheet_of(self.named_sheet, [sheet.name for sheet in self._sheets], self.path)
+            return next(sheet for sheet in self._sheets if sheet.name == name)
+        full = [sheet for sheet in self._sheets if sheet.visible and sheet.first]
+        usual = [sheet for sheet in full if plain_name(sheet.name) in self.usual]
+        usual = usual or self._fitting(full)
         if len(full) > 1 and len(usual) != 1:
-            choices = _choices(book, full)
+            choices = _choices(full)
             alone = [name for name in choices if isinstance(name, str)]
             raise ConfigError(
-                f"{self.path}: found data in the sheets {', '.join(full)}, expected to be told which; name one with "
-                f"{self.option}",
+                f"{self.path}: found data in the sheets {', '.join(sheet.name for sheet in full)}, expected to be told "
+                f"which; name one with {self.option}",
                 choices=choices,
                 options=[["--set", f"sheet={name}"] for name in alone] if self.option.startswith("--set ") else (),
             )
@@ -136,28 +129,75 @@ class Worksheet:
             raise TableError.at(self.path, "no sheet with data", "a sheet with data", "check the file")
         return usual[0] if len(full) > 1 else full[0]
 
+    @cached_property
+    def _columns(self) -> tuple[list[str], int]:
+        """Return the names of the columns and the number of the header's row, 0 without one."""
+        first = self._sheet.first[:LOOKED]
+        if not (self.header and first):
+            return numbered(max((len(row.cells) for row in first), default=0)), 0
+        header = first[_header(first)]
+        if header.unstored:
+            expected = f"the name of a column in {next(iter(header.unstored.values()))}"
+            raise Problem(header.number, UNSTORED, expected, SAVE).error(str(self.path))
+        names = [cell.strip() or number for cell, number in zip(header.cells, numbered(len(header.cells)), strict=True)]
+        return column_names(names, str(self.path), header.number), header.number
+
     def fitting(self) -> str | None:
         """Return the only visible sheet that `fits`; None without one, and if there are several."""
-        with opened(self.path, str(self.path), self.bounds) as book:
-            names = [str(page.title) for page in book.values.worksheets if page.sheet_state == "visible"]
-            fitting = self._fitting(book, names)
-        return fitting[0] if len(fitting) == 1 else None
+        fitting = self._fitting([sheet for sheet in self._sheets if sheet.visible])
+        return fitting[0].name if len(fitting) == 1 else None
 
-    def _fitting(self, book: OpenWorkbook, names: Sequence[str]) -> list[str]:
-        first = {name: [*islice(sheet_rows(book, name), LOOKED)] for name in names}
-        return [name for name, rows in first.items() if rows and self.fits(rows[_header(rows)].cells)]
+    def _fitting(self, sheets: "Sequence[_Sheet]") -> "list[_Sheet]":
+        return [sheet for sheet in sheets if sheet.first and self.fits(sheet.header.cells)]
 
     def rows(self) -> Iterator[Row | Problem]:
         """Yield each non-blank row below the header with its number in the sheet.
 
         Cells beyond the last column are ignored.
         """
-        name, names, _, header = self._facts
-        with opened(self.path, str(self.path), self.bounds) as book:
-            for row in sheet_rows(book, name):
-                if row.number > header:
-                    values = dict(zip_longest(names, row.cells[: len(names)], fillvalue=""))
-                    yield _problem(row, names) or Row(row.number, values, row.number)
+        names, header = self._columns
+        for row in self._rows():
+            if row.number > header:
+                values = dict(zip_longest(names, row.cells[: len(names)], fillvalue=""))
+                yield _problem(row, names) or Row(row.number, values, row.number)
+
+    def _rows(self) -> Iterator[SheetRow]:
+        """Yield the rows of the sheet; the file is opened again only if more than the first are read."""
+        yield from self._sheet.first
+        if len(self._sheet.first) == _KEPT:
+            with opened(self.path, str(self.path), self.bounds) as book:
+                yield from islice(sheet_rows(book, self.name), _KEPT, None)
+
+
+class _Sheet(NamedTuple):
+    """A worksheet with its first rows."""
+
+    name: str
+    visible: bool
+    size: int
+    """Number of rows that the file declares, at least 1."""
+    first: list[SheetRow]
+    """The first `_KEPT` non-blank rows."""
+
+    @property
+    def header(self) -> SheetRow:
+        """Return the row with the names of the columns."""
+        return self.first[_header(self.first[:LOOKED])]
+
+
+@lru_cache(maxsize=8)
+def _sheets(path: Path, bounds: Bounds, _size: int, _changed: int) -> tuple[_Sheet, ...]:
+    """Return all worksheets from one opening, which takes as long as reading all texts."""
+    with opened(path, str(path), bounds) as book:
+        return tuple(
+            _Sheet(
+                str(page.title),
+                page.sheet_state == "visible",
+                int(page.max_row or 1),
+                [*islice(sheet_rows(book, page.title), _KEPT)],
+            )
+            for page in book.values.worksheets
+        )
 
 
 def _header(rows: Sequence[SheetRow]) -> int:
@@ -181,15 +221,14 @@ def _header(rows: Sequence[SheetRow]) -> int:
     return 0
 
 
-def _choices(book: OpenWorkbook, names: Sequence[str]) -> list[str | list[str]]:
+def _choices(sheets: Sequence[_Sheet]) -> list[str | list[str]]:
     """Return the sheets that are tables; if all have the same columns, of both queries and documents, also all."""
-    first = {name: [*islice(sheet_rows(book, name), LOOKED)] for name in names}
-    headers = {name: tuple(rows[_header(rows)].cells) for name, rows in first.items()}
-    tables = [name for name in names if len(headers[name]) > 1]
+    headers = {sheet.name: tuple(sheet.header.cells) for sheet in sheets}
+    tables = [name for name, cells in headers.items() if len(cells) > 1]
     (columns, *others) = {headers[name] for name in tables} or {()}
     has_both = len(columns) > 2 or (names_question(columns) is not None and names_table(columns, "corpus"))
     together = [tables] if len(tables) > 1 and not others and has_both else []
-    return [*(tables or names), *together]
+    return [*(tables or headers), *together]
 
 
 def _filled(row: SheetRow) -> list[str]:
@@ -250,7 +289,7 @@ def sound(name: str) -> Iterator[None]:
 def need_small(file: Path | BinaryIO, name: str, bounds: Bounds) -> None:
     """Raise DataError for a workbook that inflates to more than an archive may, or that would fill the memory."""
     with zipfile.ZipFile(file) as archive:
-        inflated = sum(part.file_size for part in archive.infolist())
+        inflated = sum(member.file_size for member in archive.infolist())
     size = file.stat().st_size if isinstance(file, Path) else file.seek(0, SEEK_END)
     most = max(_INFLATED, min(bounds.ratio * size, _LARGEST * bounds.ratio // BOUNDS.ratio))
     if inflated > most:

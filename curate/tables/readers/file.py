@@ -154,11 +154,11 @@ class File:
     """Columns of a file with a row per utterance."""
     both: bool = False
     """Whether the file was given for queries and for documents."""
-    part: str = ""
+    line_prefix: str = ""
     """Prefix of the line number if line numbers serve as ids: `2-` for the second of several files."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return the path as given."""
         return str(self.path)
 
@@ -246,19 +246,19 @@ class File:
             case _:
                 return text_rows.header(self.text, self.dialect)
 
-    def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
-        """Yield the rows in order; of a Parquet or Arrow file only the `wanted` columns, all if none is named."""
+    def rows(self, columns: Collection[str] = ()) -> Iterator[Row | Problem]:
+        """Yield the rows in order; of a Parquet or Arrow file only the named columns, all if none is named."""
         convert = self.form.tables[self.table or "ratings"] if self.form else None
-        rows = convert(self.raw(())) if convert else self.raw(wanted)
+        rows = convert(self.raw(())) if convert else self.raw(columns)
         if self._export:
             rows = marked(rows, self._export)
-        if not self.part:
+        if not self.line_prefix:
             return rows
-        return (replace(row, part=self.part) if isinstance(row, Row) else row for row in rows)
+        return (replace(row, line_prefix=self.line_prefix) if isinstance(row, Row) else row for row in rows)
 
-    def raw(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
+    def raw(self, columns: Collection[str] = ()) -> Iterator[Row | Problem]:
         """Yield the rows as they lie in the file."""
-        return self._columnar.rows(wanted) if self._columnar else self._rows()
+        return self._columnar.rows(columns) if self._columnar else self.bounds.within(self._rows(), self.location)
 
     def _rows(self) -> Iterator[Row | Problem]:
         match self.kind:
@@ -279,7 +279,7 @@ class File:
     def note(self) -> str:
         """Return a sentence on what the labels leave out of the file; empty if that is nothing."""
         left_out = self.form.note(self.raw(())) if self.form and self.table == "qrels" else ""
-        return f"{self.place}: {left_out}; `curate agree {self.path}` measures their agreement" if left_out else ""
+        return f"{self.location}: {left_out}; `curate agree {self.path}` measures their agreement" if left_out else ""
 
     def digest(self) -> str:
         """Return the SHA-256 of the content, combined with the export's `sources.parquet` if there is one.

@@ -275,10 +275,10 @@ def find(folder: Path, split: str | None) -> Parts:
     configs = _only_subset(readme_configs(folder / "README.md"))
     if configs:
         return Parts(*files_of_readme(folder, configs, split))
-    parts = _parts_by_name(folder, split)
+    tables = _parts_by_name(folder, split)
     entries = [path for path in folder.iterdir() if not path.name.startswith((".", "__"))]
-    has_tables = parts.queries or parts.corpus or parts.qrels
-    return find(entries[0], split) if not has_tables and len(entries) == 1 and entries[0].is_dir() else parts
+    has_tables = tables.queries or tables.corpus or tables.qrels
+    return find(entries[0], split) if not has_tables and len(entries) == 1 and entries[0].is_dir() else tables
 
 
 def _only_subset(configs: Configs) -> Configs:
@@ -291,9 +291,9 @@ def _only_subset(configs: Configs) -> Configs:
 
 def subset_prefixes(names: Iterable[str]) -> list[str]:
     """Return the subsets, such as `zh`, of which there are both `zh-queries` and `zh-corpus`."""
-    known = set(names)
-    prefixes = [name.removesuffix("-queries") for name in known if name.endswith("-queries")]
-    return [prefix for prefix in prefixes if f"{prefix}-corpus" in known]
+    subset_names = set(names)
+    prefixes = [name.removesuffix("-queries") for name in subset_names if name.endswith("-queries")]
+    return [prefix for prefix in prefixes if f"{prefix}-corpus" in subset_names]
 
 
 def subsets(folder: Path) -> list[dict[Table, Path]]:

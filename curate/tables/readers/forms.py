@@ -57,7 +57,7 @@ def _bulk_rows(rows: Rows) -> Iterator[Row | Problem]:
         else:
             document = row.values.get("doc")
             source = document if isinstance(document, Mapping) else row.values
-            yield Row(row.line, {**({"_id": address["_id"]} if "_id" in address else {}), **source}, row.at)
+            yield Row(row.line, {**({"_id": address["_id"]} if "_id" in address else {}), **source}, row.position)
 
 
 # Records in records: queries with their passages, or texts with the questions about them.
@@ -202,7 +202,7 @@ def _nested(records_of: Callable[[_Query | _Document], Iterable[Record]]) -> Cal
                 key = tuple(cell for name, cell in record.items() if name != "title")
                 if key not in seen:
                     seen.add(key)
-                    yield Row(row.line, record, row.at)
+                    yield Row(row.line, record, row.position)
 
     return read
 
@@ -323,7 +323,7 @@ def _annotated(side: int) -> Callable[[Rows], Iterator[Row | Problem]]:
                 yield row
             elif (sides := _sides(row.values)) and sides[side] not in seen:
                 seen.add(sides[side])
-                yield Row(row.line, {"_id": _hashed(sides[side]), "text": sides[side]}, row.at)
+                yield Row(row.line, {"_id": _hashed(sides[side]), "text": sides[side]}, row.position)
 
     return texts
 
@@ -336,7 +336,9 @@ def _annotated_pairs(rows: Rows) -> Iterator[Row | Problem]:
     scores = scores_of({answer for _, _, votes in judged for answer in votes.values()})
     for row, (query, passage), votes in judged:
         if len(set(votes.values())) == 1 and (score := scores.get(next(iter(votes.values())), 0)):
-            yield Row(row.line, {"query-id": _hashed(query), "corpus-id": _hashed(passage), "score": score}, row.at)
+            yield Row(
+                row.line, {"query-id": _hashed(query), "corpus-id": _hashed(passage), "score": score}, row.position
+            )
 
 
 def _contested(rows: Rows) -> str:
@@ -439,13 +441,13 @@ class Chat:
             elif not exchange.questions:
                 continue  # a greeting, or an instruction to a model
             elif texts := exchange.questions if of_questions else exchange.answers:
-                yield Row(exchange.row.line, {"_id": exchange.name, "text": "\n".join(texts)}, exchange.row.at)
+                yield Row(exchange.row.line, {"_id": exchange.name, "text": "\n".join(texts)}, exchange.row.position)
 
     def _pairs(self, rows: Rows) -> Iterator[Row | Problem]:
         for exchange in self._exchanges(rows):
             if isinstance(exchange, _Exchange) and exchange.questions and exchange.answers:
                 pair = {"query-id": exchange.name, "corpus-id": exchange.name, "score": 1}
-                yield Row(exchange.row.line, pair, exchange.row.at)
+                yield Row(exchange.row.line, pair, exchange.row.position)
 
 
 @dataclass
@@ -471,7 +473,7 @@ def _ratings(rows: Rows) -> Iterator[Row | Problem]:
         item = str(next(names, row.line))
         for rater, by_question in by_person.items():
             ratings = by_question if len(questions) > 1 else {"rating": next(iter(by_question.values()))}
-            yield Row(row.line, {"item": item, "rater": rater, **ratings}, row.at)
+            yield Row(row.line, {"item": item, "rater": rater, **ratings}, row.position)
 
 
 # Which form a file has, by its first rows.

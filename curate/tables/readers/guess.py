@@ -63,8 +63,8 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
     if not count:
         problem = next((row for row in source.rows() if isinstance(row, Problem)), None)
         if problem is not None:
-            raise problem.error(source.place)
-        raise TableError.at(source.place, "no row", table, "check the file")
+            raise problem.error(source.location)
+        raise TableError.at(source.location, "no row", table, "check the file")
     chosen: dict[str, str] = dict(named or {})
     if table == "queries" and isinstance(source, File) and source.kind == "tagged":
         query_field = next((name for name in ASKED if name in columns), None)
@@ -145,7 +145,7 @@ def _check_named(source: Source, table: Table, columns: Sequence[str], named: Ma
     for role, column in named.items():
         if column not in columns and column != LINE:
             raise TableError.at(
-                source.place,
+                source.location,
                 f"the columns {_column_list(columns)}",
                 f"{column!r}, which is named for the {role} of {table}",
                 "name one of these",
@@ -171,13 +171,13 @@ def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapp
     if absent:
         hint = f"; what is between columns can be said with ingest.{table}.delimiter" if len(columns) == 1 else ""
         raise NoColumnError(
-            f"{source.place}: found the columns {names}, none of which looks like the {absent[0]} of {table}; "
+            f"{source.location}: found the columns {names}, none of which looks like the {absent[0]} of {table}; "
             f"name the one that holds it {absent[0]!r}, or add one{hint}",
             absent[0],
         )
     if isinstance(source, File) and source.format in TABULAR and any(map(str.isdigit, chosen.values())):
         raise TableError.at(
-            f"{source.place}:1",
+            f"{source.location}:1",
             f"the columns {names}",
             "names",
             f"put a line such as id,text above the data, or set ingest.{table}.header: false",

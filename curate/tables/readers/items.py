@@ -143,7 +143,7 @@ def shown(name: str) -> str:
     return repr(name) if plain(name) else f"of {len(name)} characters"
 
 
-def wanted(names: Names) -> set[str]:
+def needed_columns(names: Names) -> set[str]:
     """Return all names of columns that may be read: complete names, and the first parts of dotted names."""
     choices = [name for names_of_field in names.values() for name in names_of_field]
     return {*choices, *(name.split(".")[0] for name in choices)}
@@ -158,7 +158,7 @@ def check_header(source: Source, table: Table, names: Names) -> None:
     absent = [] if header is None else _missing(header, names)
     if absent:
         raise TableError.at(
-            f"{source.place}:1",
+            f"{source.location}:1",
             f"the columns {shown_names(header or [])}",
             " and ".join(absent),
             f"name it with ingest.columns.{table}.{absent[0]}",
@@ -234,7 +234,7 @@ def _encodable(text: str) -> bool:
 
 def _id(row: Row, field: str, names: Names) -> str:
     if names[field] == (LINE,):
-        return f"{row.part}{row.line}"
+        return f"{row.line_prefix}{row.line}"
     cell = _cell(row, field, names)
     name = as_id(cell)
     if name and not any(character.isspace() for character in name) and _encodable(name):

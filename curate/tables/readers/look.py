@@ -10,8 +10,8 @@ from curate.core.protocols import Progress, quiet
 from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers import encoding as packed
 from curate.tables.readers.file import BINARY, File
-from curate.tables.readers.guess import SHORT, TABULAR, Guess, NoColumnError, first_columns, guess, has_known_name
-from curate.tables.readers.items import LINE, Item, Names, as_id, item, pair, reached, shown, wanted
+from curate.tables.readers.guess import SHORT, TABULAR, Guess, first_columns, guess, has_known_name
+from curate.tables.readers.items import LINE, Item, Names, as_id, item, needed_columns, pair, reached, shown
 from curate.tables.readers.markup import is_html
 
 LONG = 32_000
@@ -40,7 +40,7 @@ class TableLook:
     """Profile of one table."""
 
     table: Table
-    place: str
+    location: str
     format: str
     """Format of the files; `task` for a dataset of mteb or ir_datasets."""
     encoding: str | None
@@ -54,10 +54,8 @@ class TableLook:
     columns: Sequence[str]
     """Names of the columns in the first rows; dotted for fields within JSON objects."""
     guess: Guess | None
-    trouble: str
-    """Error message of a failed column detection; empty if there is a guess."""
-    lacking: str
-    """Field for which no column was found; empty if there is a guess, or another error."""
+    error: DataError | None
+    """Error of a failed column detection; None if there is a guess."""
     id: IdColumn | None
     """Id column; None if no column looks like one."""
     rows: int
@@ -93,24 +91,23 @@ def look(
     lacks a column in `named`.
     """
     first = sources[0]
-    guessed, trouble, lacking = _guessed(first, table, named, other)
+    guessed, error = _guessed(first, table, named, other)
     counts = _Counts(table, guessed)
     for source in sources:
         size = source.size()
-        for number, row in enumerate(source.rows(wanted(counts.names) if guessed else ())):
+        for number, row in enumerate(source.rows(needed_columns(counts.names) if guessed else ())):
             if isinstance(row, Row) and number % _EVERY == 0:
-                progress(f"looking at {table}", size, min(row.at, size - 1))
+                progress(f"looking at {table}", size, min(row.position, size - 1))
             counts.add(row, source)
         progress(f"looking at {table}", size, size)
     columns = guessed.seen if guessed else list(first_columns(first)[0])
     return TableLook(
         table=table,
-        place=first.place + (f" and {len(sources) - 1:,} more" if len(sources) > 1 else ""),
+        location=first.location + (f" and {len(sources) - 1:,} more" if len(sources) > 1 else ""),
         **_form(first, table, columns),
         columns=columns,
         guess=guessed,
-        trouble=trouble,
-        lacking=lacking,
+        error=error,
         id=counts.id(named or {}),
         **counts.figures,
         problem=counts.problem,
@@ -119,11 +116,11 @@ def look(
 
 def _guessed(
     source: Source, table: Table, named: Mapping[str, str] | None, other_columns: Collection[str]
-) -> tuple[Guess | None, str, str]:
+) -> tuple[Guess | None, DataError | None]:
     try:
-        return guess(source, table, named, other_columns), "", ""
+        return guess(source, table, named, other_columns), None
     except DataError as error:
-        return None, str(error), error.field if isinstance(error, NoColumnError) else ""
+        return None, error
 
 
 def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any]:
@@ -175,7 +172,7 @@ class _Counts:
         read = row if not self.guess else pair(row, self.names) if self.table == "qrels" else item(row, self.texts)
         if isinstance(read, Problem):
             self.figures["problems"] += 1
-            self.problem = self.problem or str(read.fault(source.place))
+            self.problem = self.problem or str(read.fault(source.location))
         elif isinstance(read, Item):
             length = len(read.text)
             self.figures["empty"] += read.empty()

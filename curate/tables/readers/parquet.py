@@ -55,10 +55,10 @@ class Columnar:
         with self._opened() as file:
             return sum(batch.num_rows for batch, _ in _batches(file))
 
-    def rows(self, wanted: Collection[str]) -> Iterator[Row]:
-        """Yield the rows with the `wanted` columns; with all columns if `wanted` is empty."""
-        columns = [name for name in self.columns() if not wanted or name in wanted]
-        for first, batch, _ in self.batches(columns):
+    def rows(self, columns: Collection[str]) -> Iterator[Row]:
+        """Yield the rows with the named columns; with all columns if none is named."""
+        present = [name for name in self.columns() if not columns or name in columns]
+        for first, batch, _ in self.batches(present):
             for number, values in enumerate(self.values(batch, first), start=first):
                 yield Row(number, values, number)
 
@@ -67,6 +67,7 @@ class Columnar:
         first = 1
         with self._opened() as file:
             for batch, last in (_parts if self.format == "parquet" else _batches)(file, columns):
+                self.bounds.need_few(first - 1 + len(batch), str(self.path))
                 self._need_short(batch, first)
                 yield first, batch, last
                 first += len(batch)
@@ -128,10 +129,10 @@ def _parts(file: Any, columns: list[str] | None) -> Iterator[tuple[Any, bool]]: 
     """Yield the rows of a Parquet file in batches of limited size, by the mean size of a row in its group."""
     for group in range(file.num_row_groups):
         about = file.metadata.row_group(group)
-        fit, left = _BYTES * about.num_rows // max(about.total_byte_size, 1), about.num_rows
+        fit, remaining = _BYTES * about.num_rows // max(about.total_byte_size, 1), about.num_rows
         for batch in file.iter_batches(min(BATCH, max(fit, 1)), row_groups=[group], columns=columns):
-            left -= len(batch)
-            yield batch, not left
+            remaining -= len(batch)
+            yield batch, not remaining
 
 
 def _batches(file: Any, columns: list[str] | None = None) -> Iterator[tuple[Any, bool]]:  # noqa: ANN401

@@ -87,8 +87,8 @@ def _overlapping(units: Sequence[_Unit], last: int, overlap: int) -> int:
 def _units(text: str, most: int) -> list[_Unit]:
     units: list[_Unit] = []
     for start, end in _cut(text, 0, len(text), _SENTENCE):
-        parts = [(start, end)] if tokens(text[start:end]) <= most else _shorter(text, start, end, most)
-        for begin, stop in parts:
+        extents = [(start, end)] if tokens(text[start:end]) <= most else _shorter(text, start, end, most)
+        for begin, stop in extents:
             sentence = text[begin:stop]
             ends = bool(_PARAGRAPH.search(sentence)) or stop == len(text)
             heading = ends and bool(_HEADING.fullmatch(sentence.strip()))
@@ -103,14 +103,16 @@ def _cut(text: str, start: int, end: int, pattern: re.Pattern[str]) -> Iterator[
 
 
 def _shorter(text: str, start: int, end: int, most: int) -> list[tuple[int, int]]:
-    """Return the parts of a long sentence: of clauses, else of as many characters as have so many tokens."""
-    parts: list[tuple[int, int]] = []
+    """Return the extents of a long sentence: of clauses, else of as many characters as have so many tokens."""
+    extents: list[tuple[int, int]] = []
     for begin, stop in _cut(text, start, end, _CLAUSE):
-        if parts and tokens(text[parts[-1][0] : stop]) <= most:
-            parts[-1] = parts[-1][0], stop
+        if extents and tokens(text[extents[-1][0] : stop]) <= most:
+            extents[-1] = extents[-1][0], stop
             continue
         step = max(1, (stop - begin) * most // (tokens(text[begin:stop]) + 1))
-        parts += (
-            [(at, min(at + step, stop)) for at in range(begin, stop, step)] if step < stop - begin else [(begin, stop)]
+        extents += (
+            [(first, min(first + step, stop)) for first in range(begin, stop, step)]
+            if step < stop - begin
+            else [(begin, stop)]
         )
-    return parts
+    return extents

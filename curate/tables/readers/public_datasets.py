@@ -58,7 +58,7 @@ class IrdsTable:
     data: Any
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return the prefixed id of the dataset and the name of the table."""
         return f"{PREFIX}{self.id} {self.table}"
 
@@ -76,7 +76,7 @@ class IrdsTable:
         """Return None: every record has its own fields."""
         return None
 
-    def rows(self, wanted: Collection[str] = ()) -> Iterator[Row]:  # noqa: ARG002 - a record is read whole
+    def rows(self, columns: Collection[str] = ()) -> Iterator[Row]:  # noqa: ARG002 - a record is read whole
         """Yield the records in the order of the dataset; RunFailed if they cannot be fetched."""
         read = getattr(self.data, f"{_KINDS[self.table]}_iter")
         try:
@@ -84,8 +84,8 @@ class IrdsTable:
                 yield Row(number, _values(record, self.table), number)
         except (OSError, ValueError, RuntimeError) as error:  # no network, a changed file, terms not accepted
             raise RunFailed(
-                f"{self.place}: cannot be loaded by ir_datasets ({type(error).__name__}); check the network, or follow "
-                "what https://ir-datasets.com says about this data set"
+                f"{self.location}: cannot be loaded by ir_datasets ({type(error).__name__}); check the network, or "
+                "follow what https://ir-datasets.com says about this data set"
             ) from error
 
     def digest(self) -> str:
@@ -148,7 +148,7 @@ class TaskTable:
     split: str | None = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return the task's name and the table."""
         return f"{self.name} {self.table}"
 
@@ -192,7 +192,7 @@ class TaskTable:
         """Return the names of the columns; None for qrels."""
         return None if self.table == "qrels" else list(self._data[self.table].column_names)
 
-    def rows(self, wanted: Collection[str] = ()) -> Iterator[Row]:  # noqa: ARG002 - a task's rows are small
+    def rows(self, columns: Collection[str] = ()) -> Iterator[Row]:  # noqa: ARG002 - a task's rows are small
         """Yield the rows in the task's order."""
         values = self._pairs() if self.table == "qrels" else iter(self._data[self.table])
         for number, row in enumerate(values, start=1):

@@ -61,7 +61,7 @@ def texts(source: File, columns: Collection[str]) -> Iterator[tuple[int, dict[st
     """Yield (line number, column -> cell as text) of every row; DataError at the first unreadable row."""
     for row in source.rows(columns):
         if isinstance(row, Problem):
-            raise row.error(source.place)
+            raise row.error(source.location)
         yield row.line, {name: _text(row.values.get(name)) for name in columns}
 
 
@@ -163,7 +163,7 @@ def planned(source: File, layout: Layout) -> RatingsLayout:
 
     DataError if a column named by an option is missing, or if several columns may have a role.
     """
-    path, names = source.place, header(source)
+    path, names = source.location, header(source)
     column_of = {role: roles("ratings").first(names, role) for role in ("query", "document", "item", "rater", "rating")}
     pair = tuple(name for name in (column_of["query"], column_of["document"]) if name)
     usual = pair if len(pair) == 2 else tuple(name for name in (column_of["item"], *pair) if name)[:1]
@@ -229,7 +229,7 @@ def _by_content(source: File, names: Sequence[str], columns: Mapping[str, tuple[
     if len(fitting) > 1:
         several = listed(list(dict.fromkeys(choice[role][0] for choice in fitting for role in unknown)))
         raise TableError.at(
-            source.place,
+            source.location,
             f"a row per rating, and as its {' and '.join(unknown)} several columns, {several}",
             "one column for each",
             "name them with --item, --rater and --rating",
@@ -446,7 +446,7 @@ def ask(source: File, plan: RatingsLayout) -> None:
     square = len(ids) == 1 and len(rows) == len(names) > 1 and {cells[ids[0]] for cells in rows} == set(names)
     if square and not all(map(str.isdigit, names)):
         raise TableError.at(
-            source.place,
+            source.location,
             "the same names in its rows as in its columns, as in a cross table of two raters",
             "a row per item",
             "write the items out, each with its two ratings",
@@ -454,7 +454,7 @@ def ask(source: File, plan: RatingsLayout) -> None:
     for columns in (names, (*ids, *names)) if _first(source, plan) else (names,):
         if looks_like_counts(columns, ([cells[name] for name in columns] for cells in rows)):
             raise TableError.at(
-                source.place,
+                source.location,
                 f"whole numbers that look like counts, how many raters chose each of {listed(columns)}",
                 "--counts or --raters",
                 f"give --counts if they are, or --raters {','.join(names)} if every column is a rater",
@@ -469,14 +469,16 @@ def categories(source: File, plan: RatingsLayout, layout: Layout) -> tuple[Ratin
     """
     if layout.order:
         names = header(source)
-        return replace(plan, columns=tuple(column(source.place, names, name, "--order") for name in layout.order)), []
+        return replace(
+            plan, columns=tuple(column(source.location, names, name, "--order") for name in layout.order)
+        ), []
     if not layout.item and _first(source, plan):
         plan = replace(plan, item=(), columns=(*plan.item, *plan.columns))
     sums = [name for name in plan.columns if len(plan.columns) > 2 and is_named(name, "total")][:1]
-    kept = tuple(name for name in plan.columns if name not in sums)
+    categories_read = tuple(name for name in plan.columns if name not in sums)
     for line, cells in texts(source, plan.columns) if sums else ():
-        row_path = f"{source.place}:{line}"
-        numbers = counted([cells[name] for name in kept], kept, row_path)
+        row_path = f"{source.location}:{line}"
+        numbers = counted([cells[name] for name in categories_read], categories_read, row_path)
         if [sum(numbers)] != counted([cells[name] for name in sums], sums, row_path):
             raise TableError.at(
                 f"{row_path}, column {sums[0]}",
@@ -484,7 +486,7 @@ def categories(source: File, plan: RatingsLayout, layout: Layout) -> tuple[Ratin
                 "their sum",
                 "correct it, or name the categories with --order",
             )
-    return replace(plan, columns=kept), [f"not read: {name}, the sum of the others" for name in sums]
+    return replace(plan, columns=categories_read), [f"not read: {name}, the sum of the others" for name in sums]
 
 
 def _first(source: File, plan: RatingsLayout) -> bool:

@@ -30,8 +30,8 @@ def column(source: str, columns: Sequence[str], name: str, option: str = "") -> 
     """Return the column that a user named with `option`, ignoring case if that is unambiguous; DataError without it."""
     match = alike(name, columns)
     if match is None:
-        known = suggestion(name, [listed([candidate]) for candidate in columns])
-        remedy = f"{known}; correct {option}" if option else known
+        similar_columns = suggestion(name, [listed([candidate]) for candidate in columns])
+        remedy = f"{similar_columns}; correct {option}" if option else similar_columns
         raise TableError.at(source, f"no column {name!r}", "a column of this name", remedy)
     return match
 

@@ -20,7 +20,7 @@ from curate.tables.readers import text_rows as delimiter
 from curate.tables.readers.encoding import BOUNDS, Bounds
 from curate.tables.readers.file import File, Format, format_of
 from curate.tables.readers.forms import Chat
-from curate.tables.readers.items import NAMES, Item, Names, check_header, item, wanted
+from curate.tables.readers.items import NAMES, Item, Names, check_header, item, needed_columns
 from curate.tables.readers.public_datasets import TaskTable, named
 
 Delimiter = Annotated[str, AfterValidator(delimiter.named)]
@@ -129,12 +129,13 @@ class LabelsFile(FileSection):
 
 
 class BoundsSection(Section):
-    """How large a record and an archive may be; a larger one is refused."""
+    """How large a record, a table and an archive may be; a larger one is refused."""
 
     record: int = Field(default=BOUNDS.record, ge=1, description="bytes of a line, an element of a list or a cell")
     ratio: int = Field(
         default=BOUNDS.ratio, ge=1, description="size of an archive's content relative to the archive, from 64 MB on"
     )
+    rows: int = Field(default=BOUNDS.rows, ge=1, description="rows of a table")
     columns: int = Field(default=BOUNDS.columns, ge=1, description="columns of a table")
     depth: int = Field(default=BOUNDS.depth, ge=1, le=900, description="levels of lists and objects in a JSON record")
 
@@ -346,7 +347,7 @@ def _file(path: Path, sheet: str | None, table: Table, config: Input, prefix: st
     configured = section.format if section else "auto"
     format_: Format = format_of(path) if configured == "auto" else configured
     bounds = Bounds(**config.bounds.model_dump())
-    file = File(path, format_, config.encoding, table=table, part=prefix, bounds=bounds)
+    file = File(path, format_, config.encoding, table=table, line_prefix=prefix, bounds=bounds)
     if section is None:
         return file
     return replace(file, delimiter=section.delimiter, has_header=section.header, sheet=sheet)
@@ -420,7 +421,7 @@ def _texts(config: Input, origins: Sources, table: Table) -> Iterator[str]:
     names = config.names(table)
     for source in origins.tables[table][:FILES]:
         check_header(source, table, names)
-        for row in islice(source.rows(wanted(names)), LOOKED):
+        for row in islice(source.rows(needed_columns(names)), LOOKED):
             converted = item(row, names)
             if isinstance(converted, Item):
                 yield f"{converted.title}{converted.text}"

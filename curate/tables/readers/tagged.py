@@ -44,7 +44,7 @@ def rows(file: TextFile, name: str) -> Iterator[Row | Problem]:
                 key: _LABEL.sub("", str(text), count=1) if key in labelled else text
                 for key, text in record.values.items()
             }
-            yield Row(record.line, values, record.at)
+            yield Row(record.line, values, record.position)
         else:
             yield record
 
@@ -65,7 +65,7 @@ def _records(file: TextFile, name: str) -> Iterator[Row | Problem]:
         buffer.append(line.text)
         size += len(line.text)
         if end in line.text.casefold():
-            yield Row(started, fields("".join(buffer), name), line.at)
+            yield Row(started, fields("".join(buffer), name), line.position)
             buffer = []
         elif size > file.bounds.record:
             raise file.too_long(started)

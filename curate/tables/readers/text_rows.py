@@ -147,11 +147,11 @@ def document(file: TextFile) -> Iterator[Row | Problem]:
     buffer = JsonDocument(file)
     entries: Iterable[object] = buffer.entries()
     if buffer.peek() != "[":
-        (whole,) = entries
-        records = unwrapped(whole)
-        entries = [whole] if records is None else records
+        (record,) = entries
+        records = unwrapped(record)
+        entries = [record] if records is None else records
     for number, entry in enumerate(entries, start=1):
-        yield _record(number, entry, buffer.at)
+        yield _record(number, entry, buffer.position)
 
 
 def _record(number: int, entry: object, position: int) -> Row | Problem:
@@ -168,15 +168,15 @@ class JsonDocument:
     def __init__(self, file: TextFile, decoder: json.JSONDecoder | None = None) -> None:
         self._file, self._chunks, self._text, self._next, self._lines = file, file.chunks(), "", 0, 1
         self._decoder, self._number = decoder or _DECODER, 1
-        self.at = 0
-        self.before = ""
+        self.position = 0
+        self.separator = ""
         """Text between the last value and the one before it; in the end, that after the last value."""
         self.source = ""
         """Text of the last value."""
 
-    def _broken(self, found: str, position: int = 0) -> DataError:
+    def _broken(self, got: str, position: int = 0) -> DataError:
         line = self._lines + self._text.count("\n", 0, self._next + position)
-        return Problem(line, found, "one list of objects", CORRECT).error(str(self._file.path))
+        return Problem(line, got, "one list of objects", CORRECT).error(str(self._file.path))
 
     def peek(self) -> str:
         """Return the next character that is no white space; empty at the end."""
@@ -189,18 +189,18 @@ class JsonDocument:
                 return ""
 
     def _pass(self) -> None:
-        self.before += self._text[self._next]
+        self.separator += self._text[self._next]
         self._next += 1
 
     def _more(self, size: int = 1) -> bool:
         """Append the next `size` characters of the file, or more; return whether there are any."""
-        parts = []
-        while size > 0 and (part := next(self._chunks, None)):
-            parts.append(part[0])
-            size, self.at = size - len(part[0]), part[1]
+        chunks = []
+        while size > 0 and (chunk := next(self._chunks, None)):
+            chunks.append(chunk[0])
+            size, self.position = size - len(chunk[0]), chunk[1]
         self._lines += self._text.count("\n", 0, self._next)
-        self._text, self._next = "".join([self._text[self._next :], *parts]), 0
-        return any(parts)
+        self._text, self._next = "".join([self._text[self._next :], *chunks]), 0
+        return any(chunks)
 
     def _value(self) -> object:
         """Return the next value."""
@@ -238,12 +238,12 @@ class JsonDocument:
         """Yield the elements of the list, or the document if it is no list."""
         if self.peek() != "[":
             yield self._value()
-            self.before = ""
+            self.separator = ""
         else:
             self._pass()
             while (sign := self.peek()) and sign != "]":
                 yield self._value()
-                self.before = ""
+                self.separator = ""
                 if self.peek() == ",":
                     self._pass()
             if not sign:
@@ -279,7 +279,7 @@ def each(file: TextFile, convert: Callable[[int, str, int], Row | Problem]) -> I
         if line.text is None:
             yield file.unread(line)
         elif line.text.strip():
-            yield convert(line.number, line.text, line.at)
+            yield convert(line.number, line.text, line.position)
 
 
 def shown_names(names: list[str]) -> str:
@@ -361,7 +361,7 @@ def table(file: TextFile, dialect: Dialect) -> Iterator[Row | Problem]:
         if isinstance(row, Problem):
             yield row
         else:
-            yield Row(row.number, dict(zip(names, row.cells, strict=True)), row.lines[-1].at)
+            yield Row(row.number, dict(zip(names, row.cells, strict=True)), row.lines[-1].position)
 
 
 def records(file: TextFile, dialect: Dialect) -> Iterator[CsvRow | Problem]:

@@ -149,7 +149,7 @@ def test_jsonl_lines_have_their_numbers(tmp_path: Path) -> None:
     assert [row.line for row in rows] == [1, 3, 4, 5]
     assert isinstance(rows[0], Row)
     assert rows[0].values == {"a": 1}
-    assert [row.found for row in rows[1:] if isinstance(row, Problem)] == [
+    assert [row.got for row in rows[1:] if isinstance(row, Problem)] == [
         "a line that is not valid JSON (Expecting property name enclosed in double quotes, column 2)",
         "a list",
         "a line that is not valid JSON (Expecting ',' delimiter, column 8)",
@@ -166,7 +166,7 @@ def test_csv_quotes_line_breaks_and_blank_rows(tmp_path: Path) -> None:
 def test_csv_mistakes_have_their_place_and_the_rest_is_read(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text('_id,text\nd1,a,b\nd2,"x" y\nd3,c\nd4,"open\n', encoding="utf-8")
-    assert [(problem.line, problem.found) for problem in problems(path)] == [
+    assert [(problem.line, problem.got) for problem in problems(path)] == [
         (2, "3 cells"),
         (3, "a quote that is not closed, or one inside a cell"),
         (5, "a quote that is not closed, or one inside a cell"),
@@ -294,7 +294,7 @@ def test_dotted_names_reach_into_objects_but_a_whole_name_wins() -> None:
 def test_unfit_rows(values: dict[str, object], found: str) -> None:
     problem = item(Row(3, values, 0), NAMES["queries"])
     assert isinstance(problem, Problem)
-    assert (problem.line, problem.found) == (3, found)
+    assert (problem.line, problem.got) == (3, found)
     assert "SECRET" not in str(problem.fault("file"))
 
 

@@ -82,6 +82,24 @@ def test_a_workbook_that_holds_too_much_stops(tmp_path: Path, monkeypatch: pytes
         read(tmp_path / "b.xlsx", Bounds(ratio=1))
 
 
+@pytest.mark.parametrize("name", ["c.jsonl", "c.json", "c.csv", "c.parquet"])
+def test_too_many_rows_stop_at_the_first_beyond(tmp_path: Path, name: str) -> None:
+    documents = [{"id": str(number), "text": "a"} for number in range(4)]
+    if name == "c.parquet":
+        pq.write_table(pa.Table.from_pylist(documents), tmp_path / name)
+    elif name == "c.csv":
+        (tmp_path / name).write_text("id,text\n0,a\n1,a\n2,a\n3,a\n")
+    else:
+        (tmp_path / name).write_text(
+            json.dumps(documents) if name == "c.json" else "\n".join(map(json.dumps, documents))
+        )
+    with pytest.raises(
+        DataError, match=rf"{name}: found more rows, expected at most 3; .* ingest\.bounds\.rows=NUMBER"
+    ):
+        read(tmp_path / name, Bounds(rows=3))
+    assert len(read(tmp_path / name, Bounds(rows=4))) == 4
+
+
 def test_too_many_columns_and_a_cell_that_is_too_long_stop(tmp_path: Path) -> None:
     (tmp_path / "w.csv").write_text("a,b,c,d\n1,2,3,4\n")
     with pytest.raises(DataError, match=r"w.csv:1: found 4 columns, expected at most 3; .* ingest\.bounds\.columns"):

@@ -118,7 +118,7 @@ def test_what_is_asked_in_a_row_is_a_query_and_what_follows_its_answer(tmp_path:
 def test_a_row_without_a_column_of_a_chat_is_a_bad_row(tmp_path: Path) -> None:
     records = [{"who": "A", "said": "How long?"}, {"who": "B", "text": "A week."}]
     chat = file(tmp_path, "c.jsonl", records, "corpus", both=True, chat=Chat("who", "said", ("A",)))
-    assert [(row.line, row.found) for row in chat.rows() if not isinstance(row, Row)] == [(2, "no said")]
+    assert [(row.line, row.got) for row in chat.rows() if not isinstance(row, Row)] == [(2, "no said")]
 
 
 def test_all_may_ask_but_who_answers(tmp_path: Path) -> None:

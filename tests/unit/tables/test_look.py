@@ -52,7 +52,7 @@ def test_what_a_user_names_is_taken(tmp_path: Path) -> None:
     assert look([file], "corpus", {"id": LINE}).id == IdColumn(LINE, 0, 0, "user")
     with pytest.raises(DataError, match=r"columns id, uid, text, expected 'nr', which is named for the id of corpus"):
         guess(file, "corpus", {"id": "nr"})
-    assert "expected 'nr'" in look([file], "corpus", {"id": "nr"}).trouble
+    assert "expected 'nr'" in str(look([file], "corpus", {"id": "nr"}).error)
 
 
 def test_ids_within_objects_that_repeat_are_said_not_replaced(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_several_files_are_one_table(tmp_path: Path) -> None:
     shards = [File(jsonl(tmp_path / f"{n}.jsonl", [{"id": "a", "text": "x"}]), "jsonl") for n in range(3)]
     told: list[tuple[str, int, int]] = []
     found = look(shards, "corpus", progress=lambda *said: told.append(said))
-    assert (found.place, found.rows) == (f"{tmp_path}/0.jsonl and 2 more", 3)
+    assert (found.location, found.rows) == (f"{tmp_path}/0.jsonl and 2 more", 3)
     assert found.id is not None
     assert found.id.repeated == 2
     assert told[-1] == ("looking at corpus", len(json.dumps({"id": "a", "text": "x"})) + 1, 25)

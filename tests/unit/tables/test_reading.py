@@ -48,7 +48,7 @@ def test_a_packed_file_is_read_as_the_file_inside(ending: str, tmp_path: Path) -
     (tmp_path / "c.jsonl").write_bytes(LINES)
     file = packed(tmp_path / f"c.jsonl.{ending}", LINES)
     assert values(file) == values(File(tmp_path / "c.jsonl", "jsonl"))
-    places = [row.at for row in file.rows() if isinstance(row, Row)]
+    places = [row.position for row in file.rows() if isinstance(row, Row)]
     assert places == sorted(places)
     assert places[-1] == file.size() < len(LINES)
 
@@ -114,7 +114,7 @@ def test_unnamed_columns_and_cells_beside_the_table(tmp_path: Path) -> None:
 def test_formulas_count_by_their_stored_values(tmp_path: Path) -> None:
     path = book(tmp_path / "b.xlsx", one=[["id", "text"], ["1", "a"], ["=1+1", "b"], ["=2", "=3"], ["3", "#REF!"]])
     found = list(File(path, "xlsx").rows())
-    assert [(row.line, row.column, row.found, row.expected) for row in found if isinstance(row, Problem)] == [
+    assert [(row.line, row.column, row.got, row.expected) for row in found if isinstance(row, Problem)] == [
         (3, "id", "a formula without a stored value", "its value in cell A3 of sheet 'one'"),
         (4, "id", "a formula without a stored value", "its value in cell A4 of sheet 'one'"),
         (5, "text", "the error #REF!", "a value"),
@@ -264,7 +264,7 @@ def test_files_of_other_names_are_shards_and_prose_is_none(tmp_path: Path) -> No
         (tmp_path / "c" / name).write_text('{"text": "a"}\n')
     found = read({"queries": {"path": f"{tmp_path}/c/a.jsonl"}, "corpus": {"path": f"{tmp_path}/c"}}).tables["corpus"]
     assert [source.name for source in found] == ["a.jsonl", "b.jsonl"]
-    assert [row.part for source in found for row in source.rows() if isinstance(row, Row)] == ["", "2-"]
+    assert [row.line_prefix for source in found for row in source.rows() if isinstance(row, Row)] == ["", "2-"]
 
 
 def test_a_folder_that_holds_something_else_names_it(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_an_empty_folder_of_a_table(tmp_path: Path) -> None:
 def test_a_list_of_json_says_which_entry_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "q.json").write_text('\n [{"id": 1, "text": "a"}, 7,\n {"id": 2}]')
     rows = list(File(tmp_path / "q.json", "jsonl").rows())
-    assert [(row.line, getattr(row, "found", "")) for row in rows] == [
+    assert [(row.line, getattr(row, "got", "")) for row in rows] == [
         (1, ""),
         (2, "a number as an entry of the list"),
         (3, ""),
@@ -304,7 +304,7 @@ def test_qrels_of_trec_are_known_by_their_first_line(name: str, sign: str, tmp_p
     row, problem = file.rows()
     assert isinstance(row, Row)
     assert row.values == {"query-id": "301", "iteration": "0", "corpus-id": "FBIS3-1", "score": "2"}
-    assert (problem.line, getattr(problem, "found", "")) == (3, "3 words")
+    assert (problem.line, getattr(problem, "got", "")) == (3, "3 words")
 
 
 def test_an_id_of_ir_datasets_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -705,6 +705,8 @@ def test_a_table_keeps_its_blank_rows_and_equal_names(tmp_path: Path) -> None:
         ("in.json", b'[{"text":"' + b"a" * 200 + b'"}]\n', "max_record=100"),
         ("in.csv", b'text\n"' + b"a\n" * 100 + b'"\n', "max_record=100"),
         ("in.csv", b"text,b,c\n", "max_columns=2"),
+        ("in.csv", b"text\na\nb\n", "max_rows=1"),
+        ("in.txt", b"a\nb\n", "max_rows=1"),
         ("in.txt.gz", gzip.compress((b"a" * (1 << 20) + b"\n") * 80, 1), "max_ratio=100"),
     ],
 )
