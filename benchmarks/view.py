@@ -96,12 +96,13 @@ def measure(folder: Path) -> Iterator[dict[str, object]]:
     with Watch() as started:
         from starlette.testclient import TestClient
 
-        from curate.web.view_pages import IndexSource, app
+        from curate.web.app import app
+        from curate.web.view_pages import IndexSource, ViewPages
 
-        source = IndexSource(folder, folder / ".view")
+        source = IndexSource(folder)
         source.now()
     yield {"page": "start", "cpu": started.cpu, "wall": started.wall, "size": 0}
-    client = TestClient(app(source, "0", "secret", lambda _host: True), base_url="http://127.0.0.1")
+    client = TestClient(app(ViewPages(source, "0"), None, "secret", lambda _host: True), base_url="http://127.0.0.1")
     form = client.get("/?token=secret").text
     proof = form.split('name="proof" value="')[1].split('"')[0]
     pair = source.now().pool(0).row(0, named=True)

@@ -5,10 +5,12 @@ The review pages read rows and store answers by a `Desk`, as the import of sheet
 
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 from curate.review import Desk
 from curate.system.extras import needed
+from curate.view.answers import PACKAGE
 from curate.web.serving import PORT
 
 __all__ = ["serve", "view"]
@@ -22,21 +24,28 @@ def serve(
     allow_remote: bool = False,
     tell: Callable[[str], None],
 ) -> None:
-    """Serve the review pages of a sample until they are stopped, as `serving.serve` does."""
+    """Serve the pages of a sample, and those of its run, until they are stopped, as `serving.serve` does."""
     with needed("the review page"):
         from curate.web import serving
-        from curate.web.review_pages import site
-    token_file = review.sample.folder / "page.token"
-    serving.serve(partial(site, review), token_file, host=host, port=port, allow_remote=allow_remote, tell=tell)
+        from curate.web.app import app
+        from curate.web.review_pages import ReviewPages
+        from curate.web.view_pages import IndexSource, ViewPages
+    folder = review.sample.folder
+    run = folder.parent.parent
+    pages = ViewPages(IndexSource(run), version(PACKAGE), reviewed=True)
+    site = partial(app, pages, ReviewPages(review))
+    serving.serve(
+        site, folder / "page.token", path="/review", host=host, port=port, allow_remote=allow_remote, tell=tell
+    )
 
 
-def view(
-    run: Path, cache: Path, *, version: str, path: str = "/", port: int = PORT, tell: Callable[[str], None]
-) -> None:
-    """Serve the pages of a run until they are stopped; its index is kept in `cache`."""
+def view(run: Path, *, path: str = "/", port: int = PORT, tell: Callable[[str], None]) -> None:
+    """Serve the pages of a run until they are stopped."""
     with needed("the page of a run"):
         from curate.web import serving
-        from curate.web.view_pages import IndexSource, app
-    source = IndexSource(run, cache)
+        from curate.web.app import app
+        from curate.web.view_pages import IndexSource, ViewPages
+    source = IndexSource(run)
     source.now()
-    serving.serve(partial(app, source, version), cache / "page.token", path=path, port=port, tell=tell)
+    site = partial(app, ViewPages(source, version(PACKAGE)), None)
+    serving.serve(site, source.cache / "page.token", path=path, port=port, tell=tell)

@@ -22,7 +22,20 @@ def grade(judge: str) -> pl.Expr:
     return pl.col(f"grade:{judge}")
 
 
-_NAMES = ("verdict", "only", "against", "gap", "missed", "original", "synthetic", "masked", "query", "page", "lang")
+_NAMES = (
+    "verdict",
+    "only",
+    "against",
+    "gap",
+    "missed",
+    "original",
+    "synthetic",
+    "masked",
+    "query",
+    "people",
+    "page",
+    "lang",
+)
 
 
 def param(judge: str) -> str:
@@ -67,10 +80,14 @@ class PairFilter:
         """(Name, value) of every filter."""
 
     @property
-    def beside_menu(self) -> list[tuple[str, str, str | None]]:
-        """Return (name, value, judge) of the filters that only links have; a query has no judge."""
-        others = [(name, value, judge_of(self.index, name)) for name, value in self.given]
-        return [entry for entry in others if entry[2] or entry[0] == "query"]
+    def beside_menu(self) -> "list[FilterChoice]":
+        """Return the filters that only links have: grades of a judge or of people, and a query."""
+        links = []
+        for name, value in self.given:
+            judge = judge_of(self.index, name)
+            if judge or name in ("query", "people"):
+                links.append(FilterChoice(name, value, "grade" if judge else name, judge or ""))
+        return links
 
     @property
     def pairs(self) -> pl.DataFrame:
@@ -102,8 +119,11 @@ def _offered(index: RunIndex) -> Iterator[tuple[FilterChoice, pl.Expr]]:
             (pl.col("published") == 1) & rank(retriever).is_null(),
         )
     if index.pairs["original"].any():
-        rejected = pl.col("original") & (pl.col("verdict") == "not relevant")
+        original, relevant = pl.col("original"), pl.col("verdict") == "relevant"
+        rejected = original & (pl.col("verdict") == "not relevant")
         yield FilterChoice("original", "rejected", "rejected"), rejected
+        yield FilterChoice("original", "confirmed", "confirmed"), original & relevant
+        yield FilterChoice("original", "added", "added"), ~original & relevant
     if index.queries["synthetic"].any():
         rows = index.queries.with_row_index("row").filter("synthetic")["row"].cast(pl.Int32)
         yield FilterChoice("synthetic", "1", "synthetic"), pl.col("query").is_in(rows.implode())
@@ -112,9 +132,11 @@ def _offered(index: RunIndex) -> Iterator[tuple[FilterChoice, pl.Expr]]:
 
 
 def _of_address(index: RunIndex, name: str, value: str) -> pl.Expr | None:
-    """Return the condition of a filter that only links have: a judge's grade, or a query; None for anything else."""
+    """Return the condition of a filter that only links have: a grade, or a query; None for anything else."""
     if judge := judge_of(index, name):
         return grade(judge) == value
+    if name == "people":
+        return pl.col("people") == value
     return pl.col("query") == index.query_rows[value] if name == "query" and value in index.query_rows else None
 
 

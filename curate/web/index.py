@@ -5,6 +5,7 @@ deleted at any time.
 """
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,8 +21,10 @@ from curate.core.records import FILTERED
 from curate.core.scale import Scale
 from curate.panel.voting import PAIR
 from curate.pipeline import facts
+from curate.pipeline.folder import run_id
 from curate.pipeline.pipeline import Pipeline
-from curate.review.desk import ADJUDICATED, desks
+from curate.pipeline.stage import home
+from curate.review.desk import ADJUDICATED, desks, settled
 from curate.system.files import (
     frame,
     read_json,
@@ -50,7 +53,7 @@ class RunIndex:
     `docs`), `position`, `verdict` (None before consensus), `published` (1 relevant, 0 not relevant, None without a
     label), `original` (whether the original labels call it relevant), `masked`, `gap` (steps between the best and the
     lowest grade; None on a scale without order), and per retriever `rank:NAME` and per judge `grade:NAME` (a label,
-    or a status without one).
+    or a status without one). `people` is the final grade of assessors.
     """
 
     run: Path
@@ -100,12 +103,17 @@ def answers_mark(run: Path) -> str:
     return digest([[path.as_posix(), (held := path.stat()).st_mtime_ns, held.st_size] for path in files])
 
 
-def opened(run: Path, cache: Path | None = None) -> RunIndex:
-    """Return the index of a run, from `cache` if it has the one of today's tables; else it is made and kept there.
+def cache_of(run: Path) -> Path:
+    """Return the folder of a run's index: in the run, or in the home folder if the run is read-only."""
+    return run / FOLDER if os.access(run, os.W_OK) else home() / "view" / (run_id(run) or run.resolve().name)
+
+
+def opened(run: Path) -> RunIndex:
+    """Return the index of a run, from its cache if that has the one of today's tables; else it is made and kept there.
 
     DataError if the run has no queries yet, or if its tables change while they are read.
     """
-    cache = cache or run / FOLDER
+    cache = cache_of(run)
     key = marks(run)
     index = _kept(run, cache, key)
     if index is None:
@@ -272,14 +280,35 @@ def _gap(scale: Scale, grades: Sequence[pl.Expr]) -> pl.Expr:
 
 
 def blind(index: RunIndex) -> RunIndex:
-    """Return the index without grades and labels of the pairs in samples that are still read."""
-    hidden = _unanswered(index)
-    if hidden.is_empty():
-        return replace(index, hidden=hidden)
-    secret = [name for name in index.pairs.columns if name.startswith("grade:") or name in _SECRET]
-    marked = index.pairs.join(hidden.with_columns(hidden=True), on=list(_KEYS), how="left", maintain_order="left")
-    pairs = marked.with_columns(pl.when("hidden").then(None).otherwise(pl.col(name)).alias(name) for name in secret)
-    return replace(index, pairs=pairs.drop("hidden"), hidden=hidden)
+    """Return the index without grades and labels of the pairs in samples that are still read.
+
+    `people` is assessors' final grade of the others, from the random samples of all judged pairs.
+    """
+    hidden, on = _unanswered(index), list(_KEYS)
+    final = _keyed(index, settled(index.run).select(*PAIR, people="grade")).join(hidden, on=on, how="anti")
+    if final.is_empty():  # a join would copy what is mapped
+        pairs = index.pairs.with_columns(people=pl.lit(None, dtype=pl.String))
+    else:
+        pairs = index.pairs.join(final, on=on, how="left", maintain_order="left")
+    if not hidden.is_empty():
+        secret = [name for name in pairs.columns if name.startswith("grade:") or name in _SECRET]
+        marked = pairs.join(hidden.with_columns(hidden=True), on=on, how="left", maintain_order="left")
+        open_pair = pl.when("hidden")
+        pairs = marked.with_columns(open_pair.then(None).otherwise(pl.col(name)).alias(name) for name in secret)
+        pairs = pairs.drop("hidden")
+    return replace(index, pairs=pairs, hidden=hidden)
+
+
+def _keyed(index: RunIndex, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return pairs with the rows of their query and document in place of the ids; those not in the run are left out."""
+    for (key, kind), name, table in zip(_KEYS.items(), PAIR, (index.queries, index.docs), strict=True):
+        ids = (
+            table.select(name).with_row_index(key).cast({key: kind})
+            if len(pairs)
+            else pl.DataFrame(schema={key: kind, name: pl.String})
+        )
+        pairs = pairs.join(ids, on=name, how="inner")
+    return pairs.select(*_KEYS, pl.exclude(*PAIR, *_KEYS))
 
 
 def _unanswered(index: RunIndex) -> pl.DataFrame:
@@ -291,6 +320,5 @@ def _unanswered(index: RunIndex) -> pl.DataFrame:
         for row, grades, _ in sample_answers.answered():
             read = [grades.get(person) for person in row["assessors"]]
             if ADJUDICATED not in grades and (None in read or len(set(read)) > 1):
-                pairs.append((index.query_rows.get(row["ids"][0]), index.doc_row(row["ids"][1])))
-    in_run = [pair for pair in pairs if None not in pair]
-    return pl.DataFrame(in_run, schema=_KEYS, orient="row").unique()
+                pairs.append(tuple(row["ids"]))
+    return _keyed(index, pl.DataFrame(pairs, schema=dict.fromkeys(PAIR, pl.String), orient="row").unique())

@@ -26,7 +26,7 @@ FILES: Mapping[str, tuple[str, str]] = {
     "report.css": ("text/css", "view/report.css"),
     "review.css": ("text/css", "web/templates/review.css"),
     "view.css": ("text/css", "web/templates/view.css"),
-    "review.js": ("text/javascript", "web/templates/review.js"),
+    "web.js": ("text/javascript", "web/templates/web.js"),
     "icon.svg": ("image/svg+xml", "web/templates/icon.svg"),
 }
 """Name of a file that any page may load -> its type and its template."""

@@ -1,4 +1,4 @@
-"""Review app: routes and templates."""
+"""Pages on which assessors answer a sample."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -7,10 +7,8 @@ from threading import RLock
 from typing import Any
 from urllib.parse import quote
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -21,9 +19,9 @@ from curate.review import Answer, Desk, SampleRow
 from curate.review import forms as guide
 from curate.system import resources
 from curate.view import charts
-from curate.web.guard import HEADERS, Guard
+from curate.web.guard import HEADERS
 from curate.web.highlight import pieces
-from curate.web.pages import environment, fields, static
+from curate.web.pages import environment, fields
 
 # Position of an assessor in a sample: rows answered, the next open row, the last answer.
 
@@ -116,25 +114,7 @@ def noted(typed: str, began: str, stored: str) -> str:
 # The pages: choose a name, read a row and answer, the end, the guide. Nothing is kept here but through the desk.
 
 
-def site(review: Desk, token: str, known: Callable[[str], bool]) -> Starlette:
-    """Return the review app of a sample; it only answers requests with the token and a `known` host."""
-    pages = Pages(review)
-    return Starlette(
-        routes=[
-            Route("/", pages.people),
-            Route("/guide", pages.guide),
-            Route("/by/{person}", pages.resume, methods=["GET", "POST"]),
-            Route("/by/{person}/{row_id}", pages.row),
-            Route("/by/{person}/{row_id}", pages.answer, methods=["POST"]),
-            Route("/static/grades.css", pages.colours),
-            Route("/static/{name}", static),
-        ],
-        middleware=[Middleware(Guard, token=token, known=known, shown=pages.shown)],
-        exception_handlers={HTTPException: pages.wrong, UserError: pages.wrong, Exception: pages.wrong},
-    )
-
-
-class Pages:
+class ReviewPages:
     """Pages of one sample, and the handlers of their forms."""
 
     def __init__(self, review: Desk) -> None:
@@ -142,6 +122,21 @@ class Pages:
         self.classes = charts.classes(review.sample.scale)
         self.render = _renderer(review)
         self._one_at_a_time = RLock()
+
+    def routes(self) -> list[Route]:
+        """Return the addresses and their handlers."""
+        return [
+            Route("/review", self.people),
+            Route("/review/guide", self.guide),
+            Route("/review/grades.css", self.colours),
+            Route("/review/by/{person}", self.resume, methods=["GET", "POST"]),
+            Route("/review/by/{person}/{row_id}", self.row),
+            Route("/review/by/{person}/{row_id}", self.answer, methods=["POST"]),
+        ]
+
+    def refused(self, name: str, status: int, values: dict[str, Any]) -> Response:
+        """Return a page of the guard, which shows nothing of the sample."""
+        return self.shown(name, status, values)
 
     def shown(self, name: str, status: int, values: dict[str, Any]) -> Response:
         """Return a rendered page as a response."""
@@ -294,7 +289,7 @@ def _or_404(index: int | None) -> int:
 def _address(person: str, row_id: str | None = None, **notices: str) -> str:
     """Return the path of an assessor's row, or without `row_id` of the redirect to the next open row."""
     query_string = "&".join(f"{name}={quote(answer)}" for name, answer in notices.items() if answer)
-    path = f"/by/{quote(person)}" + (f"/{quote(row_id)}" if row_id else "")
+    path = f"/review/by/{quote(person)}" + (f"/{quote(row_id)}" if row_id else "")
     return f"{path}?{query_string}" if query_string else path
 
 

@@ -3,20 +3,23 @@
 import csv
 import io
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from curate.core.records import FILTERED, STATUSES, VERDICTS, shown
-from curate.review.desk import graded_desks
+from curate.review.agreement import PairKappas, checked, with_people
+from curate.review.desk import graded_desks, random_desks
 from curate.system.files import read_json, read_table, there
 from curate.web.filters import PAGE, PairFilter, grade
 from curate.web.highlight import pieces
 from curate.web.index import RunIndex
 from curate.web.replies import JudgedTexts
 
+PEOPLE = "assessors"
+"""Name of assessors in files of matrices."""
 EXCERPT = 120
 """Characters of a document in a list."""
 
@@ -167,9 +170,10 @@ def rows(index: RunIndex, pairs: pl.DataFrame, excerpt: int = EXCERPT) -> Iterat
 
 @dataclass(frozen=True)
 class Matrix:
-    """Grades of two judges against each other."""
+    """Grades of two judges, or of assessors and a judge, against each other."""
 
     first: str
+    """Name of a judge; empty for assessors."""
     second: str
     counts: Sequence[Sequence[int]]
     """A row per label of the first judge, a column per label of the second."""
@@ -179,21 +183,46 @@ class Matrix:
 
 
 def matrices(index: RunIndex) -> list[Matrix]:
-    """Return a matrix per two judges, with their kappa: linear on an ordinal scale, else unweighted."""
-    labels, order = index.scale.labels, "linear" if index.scale.order == "ordinal" else "nominal"
+    """Return a matrix per two judges, with their kappa: linear on an ordinal scale, else unweighted.
+
+    Behind them, one per judge against assessors' final grades, if there are any, with `_people_kappas`.
+    """
+    order = "linear" if index.scale.order == "ordinal" else "nominal"
     path = index.run / "consensus" / "agreement.json"
     agreed = read_json(path)["all_grades"].get("pairs_of_raters") or [] if path.is_file() else []
     figures = {frozenset(entry["raters"]): entry for entry in agreed}
     pairs_of_judges = []
     for number, first in enumerate(index.judges):
         for second in index.judges[number + 1 :]:
-            grouped = index.pairs.group_by(first=grade(first), second=grade(second)).len()
-            counts = {(one, two): count for one, two, count in grouped.rows()}
             entry = figures.get(frozenset({first, second}), {})
             low, high = (entry.get("intervals") or {}).get(order) or (None, None)
-            table = [[counts.get((one, two), 0) for two in labels] for one in labels]
+            table = _counts(index, grade(first), grade(second))
             pairs_of_judges.append(Matrix(first, second, table, entry.get(order), low, high))
+    if index.pairs["people"].is_null().all():
+        return pairs_of_judges
+    kappas = _people_kappas(index)
+    for judge in index.judges:
+        kappa = kappas[judge].grades if judge in kappas else None
+        value, low, high = (kappa.value, kappa.low, kappa.high) if kappa else (None, None, None)
+        pairs_of_judges.append(Matrix("", judge, _counts(index, pl.col("people"), grade(judge)), value, low, high))
     return pairs_of_judges
+
+
+def _counts(index: RunIndex, first: pl.Expr, second: pl.Expr) -> list[list[int]]:
+    """Return the numbers of pairs by two columns of grades, as of `Matrix.counts`."""
+    labels, grouped = index.scale.labels, index.pairs.group_by(first=first, second=second).len()
+    counts = {(one, two): count for one, two, count in grouped.rows()}
+    return [[counts.get((one, two), 0) for two in labels] for one in labels]
+
+
+def _people_kappas(index: RunIndex) -> Mapping[str, PairKappas]:
+    """Return judge -> kappas with assessors in the newest random sample, weighted by stratum; none while it is read."""
+    samples = random_desks(index.run)
+    if not samples or not index.hidden.is_empty():
+        return {}
+    newest = max(samples, key=lambda answers: (answers.sample.folder / "design.json").stat().st_mtime)
+    sizes = {stratum.name: stratum.size for stratum in newest.sample.design.strata}
+    return with_people(newest, checked(newest), sizes).judges
 
 
 def as_csv(labels: Sequence[str], of_judges: Sequence[Matrix]) -> str:
@@ -204,7 +233,7 @@ def as_csv(labels: Sequence[str], of_judges: Sequence[Matrix]) -> str:
     for matrix in of_judges:
         for label, counts in zip(labels, matrix.counts, strict=True):
             for other_label, count in zip(labels, counts, strict=True):
-                table.writerow([matrix.first, matrix.second, label, other_label, count])
+                table.writerow([matrix.first or PEOPLE, matrix.second, label, other_label, count])
     return stream.getvalue()
 
 
@@ -217,7 +246,7 @@ def as_latex(labels: Sequence[str], of_judges: Sequence[Matrix]) -> str:
             " & ".join([_latex(label), *map(str, counts)]) for label, counts in zip(labels, matrix.counts, strict=True)
         ]
         body = " \\\\\n".join([head, *rows])
-        caption = f"% {matrix.first} (rows), {matrix.second} (columns)"
+        caption = f"% {matrix.first or PEOPLE} (rows), {matrix.second} (columns)"
         tables.append(f"{caption}\n\\begin{{tabular}}{{l{'r' * len(labels)}}}\n{body} \\\\\n\\end{{tabular}}\n")
     return "\n".join(tables)
 

@@ -2,19 +2,17 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
 
 import polars as pl
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -25,9 +23,9 @@ from curate.system import resources
 from curate.view import charts
 from curate.web import addresses, shown
 from curate.web.filters import PAGE, PairFilter, QueryOrder, query_rows
-from curate.web.guard import HEADERS, Guard
-from curate.web.index import RunIndex, answers_mark, marks, opened
-from curate.web.pages import environment, fields, rendered, static
+from curate.web.guard import HEADERS
+from curate.web.index import RunIndex, answers_mark, cache_of, marks, opened
+from curate.web.pages import environment, fields, rendered
 from curate.web.replies import JudgedTexts
 from curate.web.run_state import state_of
 
@@ -44,10 +42,14 @@ class IndexSource:
     """Index of a run that follows its tables: made again after a stage, and kept while one is put in place."""
 
     run: Path
-    cache: Path
     _index: RunIndex | None = None
     _key: tuple[str, str] = ("", "")
     _lock: Lock = field(default_factory=Lock)
+
+    @cached_property
+    def cache(self) -> Path:
+        """Return the folder of the index."""
+        return cache_of(self.run)
 
     def now(self) -> RunIndex:
         """Return the index of today's tables and answers, or the last whole one while the tables change."""
@@ -55,39 +57,32 @@ class IndexSource:
             key = (marks(self.run), answers_mark(self.run))
             if self._index is None or key != self._key:
                 try:
-                    self._index, self._key = opened(self.run, self.cache), key
+                    self._index, self._key = opened(self.run), key
                 except (DataError, OSError):
                     if self._index is None:
                         raise
             return self._index
 
 
-def app(source: IndexSource, version: str, token: str, known: Callable[[str], bool]) -> Starlette:
-    """Return the app of a run; it only answers requests with the token and a `known` host."""
-    pages = ViewPages(source, version)
-    return Starlette(
-        routes=[
-            Route("/", pages.overview),
-            Route("/queries", pages.queries),
-            Route("/q/{rest:path}", pages.pool),
-            Route("/pairs", pages.pairs),
-            Route("/doc/{rest:path}", pages.doc),
-            Route("/judges", pages.judges),
-            Route("/judges.{kind}", pages.judges_file),
-            Route("/search", pages.search, methods=["GET", "POST"]),
-            Route("/static/grades.css", pages.colours),
-            Route("/static/{name}", static),
-        ],
-        middleware=[Middleware(Guard, token=token, known=known, shown=pages.refused)],
-        exception_handlers={HTTPException: pages.wrong, UserError: pages.wrong, Exception: pages.wrong},
-    )
-
-
 class ViewPages:
-    """Handlers of the pages of a run."""
+    """Handlers of the pages of a run; `reviewed` is whether the app has pages of a sample too."""
 
-    def __init__(self, source: IndexSource, version: str) -> None:
-        self.source, self.version, self.templates = source, version, environment()
+    def __init__(self, source: IndexSource, version: str, *, reviewed: bool = False) -> None:
+        self.source, self.version, self.reviewed, self.templates = source, version, reviewed, environment()
+
+    def routes(self) -> list[Route]:
+        """Return the addresses and their handlers."""
+        return [
+            Route("/", self.overview),
+            Route("/queries", self.queries),
+            Route("/q/{rest:path}", self.pool),
+            Route("/pairs", self.pairs),
+            Route("/doc/{rest:path}", self.doc),
+            Route("/judges", self.judges),
+            Route("/judges.{kind}", self.judges_file),
+            Route("/search", self.search, methods=["GET", "POST"]),
+            Route("/static/grades.css", self.colours),
+        ]
 
     def overview(self, request: Request) -> Response:
         """Show what the run holds."""
@@ -270,7 +265,7 @@ class ViewPages:
             name,
             language,
             links=LINKS,
-            tabs=TABS,
+            tabs=[*TABS, *(["review"] if self.reviewed else [])],
             version=self.version,
             proof=request.state.proof,
             other=other,

@@ -1,6 +1,5 @@
 """`curate view`: any pair of a run, in the browser or in the terminal."""
 
-import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -42,15 +41,14 @@ class ViewCommand(Command):
         from curate.web.index import opened
 
         run = run_folder(self.folder, "give a run folder", tell=self.notify)
-        cache = _cache(run)
         if self.pair is not None:
             width = min(terminal_width() or 80, 100)
-            lines = _lines(opened(run, cache), *self.pair)
+            lines = _lines(opened(run), *self.pair)
             return Result(None, (part for line in lines for part in wrapped(line, width)))
         if self.export is not None:
-            return Result(None, self._exported(opened(run, cache), self.export))
-        path = "/" if self.open is None else _address(opened(run, cache), self.open)
-        view(run, cache, version=version(PACKAGE), path=path, port=self.port, tell=typer.echo)
+            return Result(None, self._exported(opened(run), self.export))
+        path = "/" if self.open is None else _address(opened(run), self.open)
+        view(run, path=path, port=self.port, tell=typer.echo)
         return Result(None)
 
     def _exported(self, index: "RunIndex", folder: Path) -> Iterator[str]:
@@ -62,15 +60,6 @@ class ViewCommand(Command):
         context = Context(run=index.run, out=index.run, home=home(), settings=settings)
         made = export(index, context, folder, version=version(PACKAGE), private=self.private)
         yield f"{made.pairs:,} pairs of {made.queries:,} queries in {made.files:,} pages; open {folder}/index.html"
-
-
-def _cache(run: Path) -> Path:
-    """Return the folder of the index: in the run, or in the home folder if the run is read-only."""
-    from curate.pipeline.folder import run_id
-    from curate.pipeline.stage import home
-    from curate.web.index import FOLDER
-
-    return run / FOLDER if os.access(run, os.W_OK) else home() / "view" / (run_id(run) or run.resolve().name)
 
 
 def _address(index: "RunIndex", named: str) -> str:

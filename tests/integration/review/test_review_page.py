@@ -84,7 +84,7 @@ def test_thirty_pairs_by_keyboard_and_a_crash_in_the_middle(server: Server, page
     page.browser.refresh()
     server.kill()
     server.start()
-    page.browser.get(f"{server.origin}/by/{ZHANG}")
+    page.browser.get(f"{server.origin}/review/by/{ZHANG}")
     assert page.text(".place").startswith("第 21 /")
     for grade in grades[20:]:
         page.press(grade)
@@ -136,7 +136,12 @@ def test_two_people_at_once(server: Server, page: Page, two: tuple[Page, Page]) 
 
 def test_a_phone_needs_no_scrolling_sideways_and_has_large_buttons(server: Server, page: Page) -> None:
     page.size(390, 844, phone=True)
-    for path in ("/", "/guide", f"/by/{ZHANG}", f"/by/{ZHANG}/{Sample.load(server.folder).of(ZHANG)[-1].row_id}"):
+    for path in (
+        "/review",
+        "/review/guide",
+        f"/review/by/{ZHANG}",
+        f"/review/by/{ZHANG}/{Sample.load(server.folder).of(ZHANG)[-1].row_id}",
+    ):
         page.browser.get(server.origin + path)
         assert page.see("document.documentElement.scrollWidth") == 390, path
     sizes = page.see(
@@ -151,7 +156,7 @@ def test_a_phone_needs_no_scrolling_sideways_and_has_large_buttons(server: Serve
 
 def test_texts_run_nothing(server: Server, page: Page) -> None:
     last = Sample.load(server.folder).of(ZHANG)[-1]
-    page.browser.get(f"{server.origin}/by/{ZHANG}/{last.row_id}")
+    page.browser.get(f"{server.origin}/review/by/{ZHANG}/{last.row_id}")
     assert page.see("document.querySelector('.query p').textContent") == NASTY[0]
     assert page.see("document.querySelector('.passage p').textContent") == NASTY[1]
     assert page.see("document.scripts.length") == 1
@@ -174,7 +179,7 @@ def test_without_scripts_the_forms_still_work(server: Server, page: Page) -> Non
     off = {"value": True}
     page.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", off)
     try:
-        page.browser.get(f"{server.origin}/by/{ZHANG}")
+        page.browser.get(f"{server.origin}/review/by/{ZHANG}")
         page.browser.find_element("css selector", "button[value=B]").click()
         assert page.text_of(".told") == "上一条已保存：B"
     finally:

@@ -64,13 +64,13 @@ def hidden(page: str) -> dict[str, str]:
 
 def opened(client: httpx.Client, row_id: str, person: str = ZHANG) -> dict[str, str]:
     """Return what the page of a row sends back whatever is pressed."""
-    page = client.get(f"/by/{person}/{row_id}")
+    page = client.get(f"/review/by/{person}/{row_id}")
     assert page.status_code == 200
     return {**hidden(page.text), "note": ""}
 
 
 def sent(client: httpx.Client, row_id: str, fields: dict[str, str], person: str = ZHANG) -> httpx.Response:
-    return client.post(f"/by/{person}/{row_id}", data=fields)
+    return client.post(f"/review/by/{person}/{row_id}", data=fields)
 
 
 def ids(desk: Desk) -> list[str]:
@@ -80,22 +80,24 @@ def ids(desk: Desk) -> list[str]:
 def test_the_secret_in_the_address_becomes_a_cookie(server: Server) -> None:
     with fresh(server) as client:
         entered = client.get(server.address)
-        assert (entered.status_code, entered.headers["location"]) == (303, "/")
+        assert (entered.status_code, entered.headers["location"]) == (303, "/review")
         assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(entered.headers["set-cookie"].split("; "))
         token = server.address.partition("=")[2]
         assert token not in entered.headers["set-cookie"]
-        assert client.get("/").status_code == 200
+        assert client.get("/review").status_code == 200
 
 
 def test_a_link_on_another_site_leads_in_too(server: Server) -> None:
     with fresh(server) as client:
         entered = client.get(server.address, headers={"Sec-Fetch-Site": "cross-site"})
         assert entered.status_code == 200
-        assert '<meta http-equiv="refresh" content="0;url=/">' in entered.text
-        assert client.get("/").status_code == 200
+        assert '<meta http-equiv="refresh" content="0;url=/review">' in entered.text
+        assert client.get("/review").status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", f"/by/{ZHANG}", "/guide", "/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/", "/review", "/?token=", "/?token=wrong", f"/review/by/{ZHANG}", "/review/guide", "/nothing"]
+)
 def test_nobody_passes_without_the_secret(server: Server, path: str) -> None:
     with fresh(server) as client:
         refused = client.get(path)
@@ -109,24 +111,28 @@ def test_a_cookie_that_was_made_up_is_none(server: Server, desk: Desk, client: h
     (name, value), page = next(iter(client.cookies.items())), ids(desk)[0]
     with fresh(server) as other:
         for made_up in ("", "x", value[:-1], opened(client, page)["proof"]):
-            assert other.get("/", headers={"Cookie": f"{name}={made_up}"}).status_code == 403
-        assert other.get("/", headers={"Cookie": f"{name}={value}"}).status_code == 200
+            assert other.get("/review", headers={"Cookie": f"{name}={made_up}"}).status_code == 403
+        assert other.get("/review", headers={"Cookie": f"{name}={value}"}).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.0.1", "localhost.", "[::1", ""])
 def test_a_name_that_only_points_here_is_refused(client: httpx.Client, host: str) -> None:
-    assert client.get("/", headers={"Host": host}).status_code == 403
+    assert client.get("/review", headers={"Host": host}).status_code == 403
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:9000", "127.0.0.1", "[::1]:80"])
 def test_a_tunnel_may_end_at_another_port(client: httpx.Client, host: str) -> None:
-    assert client.get("/", headers={"Host": host}).status_code == 200
+    assert client.get("/review", headers={"Host": host}).status_code == 200
 
 
 def test_every_response_has_the_headers(server: Server, client: httpx.Client) -> None:
     with fresh(server) as stranger:
-        responses = [stranger.get("/"), stranger.get(server.address), stranger.get("/", headers={"Host": "evil"})]
-    paths = ["/", "/guide", "/nothing", "/static/review.js", "/static/nothing", f"/by/{ZHANG}"]
+        responses = [
+            stranger.get("/review"),
+            stranger.get(server.address),
+            stranger.get("/review", headers={"Host": "evil"}),
+        ]
+    paths = ["/review", "/review/guide", "/nothing", "/static/web.js", "/static/nothing", f"/review/by/{ZHANG}"]
     responses += [client.get(path) for path in paths]
     assert sorted({response.status_code for response in responses}) == [200, 303, 403, 404]
     for response in responses:
@@ -150,7 +156,7 @@ def test_every_response_has_the_headers(server: Server, client: httpx.Client) ->
 def test_what_another_page_sends_changes_nothing(desk: Desk, client: httpx.Client, headers: dict[str, str]) -> None:
     row_id = ids(desk)[0]
     fields = {**opened(client, row_id), "answer": "S"}
-    assert client.post(f"/by/{ZHANG}/{row_id}", data=fields, headers=headers).status_code == 403
+    assert client.post(f"/review/by/{ZHANG}/{row_id}", data=fields, headers=headers).status_code == 403
     assert desk.said(ZHANG) == {}
 
 
@@ -170,7 +176,7 @@ def test_a_form_works_without_scripts(desk: Desk, client: httpx.Client) -> None:
     said = desk.said(ZHANG)[first]
     assert (said.answer, said.note, said.source) == ("A", "一行\n二行", "page")
     assert "上一条已保存：A" in client.get(went.headers["location"]).text
-    page = client.get(f"/by/{ZHANG}/{first}").text
+    page = client.get(f"/review/by/{ZHANG}/{first}").text
     assert "一行\n二行</textarea>" in page
     assert re.findall(r'value="(\w)" data-key="\w" aria-keyshortcuts="\w" aria-pressed="true"', page) == ["A"]
 
@@ -179,23 +185,23 @@ def test_one_goes_on_at_the_first_open_row(desk: Desk, client: httpx.Client) -> 
     rows = ids(desk)
     for row_id in (rows[0], rows[1], rows[3]):
         sent(client, row_id, {**opened(client, row_id), "answer": "B"})
-    assert client.get(f"/by/{ZHANG}").headers["location"].endswith(rows[2])
+    assert client.get(f"/review/by/{ZHANG}").headers["location"].endswith(rows[2])
     again = sent(client, rows[0], {**opened(client, rows[0]), "answer": "C"})
     assert again.headers["location"].endswith(f"{rows[2]}?saved=C")
     skipping = sent(client, rows[2], {**opened(client, rows[2]), "answer": "C"})
     assert skipping.headers["location"].endswith(f"{rows[4]}?saved=C")
-    assert f"已评 4 / {len(rows)}" in client.get("/").text
+    assert f"已评 4 / {len(rows)}" in client.get("/review").text
 
 
 def test_moving_keeps_a_note_and_gives_no_grade(desk: Desk, client: httpx.Client) -> None:
     rows = ids(desk)
     went = sent(client, rows[0], {**opened(client, rows[0]), "go": "next"})
-    assert went.headers["location"] == httpx.URL(f"/by/{ZHANG}/{rows[1]}").raw_path.decode()
+    assert went.headers["location"] == httpx.URL(f"/review/by/{ZHANG}/{rows[1]}").raw_path.decode()
     assert desk.said(ZHANG) == {}
     sent(client, rows[1], {**opened(client, rows[1]), "go": "previous", "note": "无法判断"})
     assert (desk.said(ZHANG)[rows[1]].answer, desk.said(ZHANG)[rows[1]].note) == (None, "无法判断")
     assert sent(client, rows[0], {**opened(client, rows[0]), "go": "previous"}).headers["location"].endswith(rows[0])
-    assert "仅备注 1" in client.get("/").text
+    assert "仅备注 1" in client.get("/review").text
 
 
 def test_the_end_names_what_has_a_note_only(desk: Desk, client: httpx.Client) -> None:
@@ -203,12 +209,12 @@ def test_the_end_names_what_has_a_note_only(desk: Desk, client: httpx.Client) ->
     desk.record(ZHANG, [Answer(row_id, "D", source="page") for row_id in rows[1:]])
     went = sent(client, rows[0], {**opened(client, rows[0]), "go": "next", "note": "无法判断"})
     assert went.status_code == 303
-    done = client.get(f"/by/{ZHANG}")
+    done = client.get(f"/review/by/{ZHANG}")
     assert done.status_code == 200
     assert rows[0] in done.text
-    back = client.post(f"/by/{ZHANG}", data={**hidden(done.text), "undo": rows[-1]})
+    back = client.post(f"/review/by/{ZHANG}", data={**hidden(done.text), "undo": rows[-1]})
     assert back.headers["location"].endswith(f"/{rows[-1]}?undone=D")
-    assert client.get(f"/by/{ZHANG}").headers["location"].endswith(rows[-1])
+    assert client.get(f"/review/by/{ZHANG}").headers["location"].endswith(rows[-1])
 
 
 def test_undo_takes_back_the_answers_of_the_page_one_by_one(desk: Desk, client: httpx.Client) -> None:
@@ -217,12 +223,12 @@ def test_undo_takes_back_the_answers_of_the_page_one_by_one(desk: Desk, client: 
     for row_id, grade in ((rows[0], "A"), (rows[1], "B"), (rows[0], "C")):
         sent(client, row_id, {**opened(client, row_id), "answer": grade, "note": "备注"})
     for expected, grade in ((rows[0], "C"), (rows[1], "B")):
-        page = client.get(f"/by/{ZHANG}/{rows[2]}").text
+        page = client.get(f"/review/by/{ZHANG}/{rows[2]}").text
         assert f'name="undo" value="{expected}"' in page
         for _ in range(2):  # a request that is sent again takes back no more
             sent(client, rows[2], {**hidden(page), "note": "", "undo": expected})
         assert (desk.said(ZHANG)[expected].answer, desk.said(ZHANG)[expected].note) == (None, "备注"), grade
-    assert 'name="undo" value=""' in client.get(f"/by/{ZHANG}/{rows[2]}").text
+    assert 'name="undo" value=""' in client.get(f"/review/by/{ZHANG}/{rows[2]}").text
     assert desk.said(ZHANG)[rows[5]].answer == "S"
 
 
@@ -268,7 +274,9 @@ def test_everybody_has_answers_of_their_own(desk: Desk, client: httpx.Client) ->
     assert (desk.said(ZHANG)[row_id].answer, desk.said(LI)[row_id].answer) == ("A", "D")
 
 
-@pytest.mark.parametrize("path", [f"/by/{ZHANG}/r00001-zzzzzz", "/by/nobody", "/by/adjudicated", "/static/words.yaml"])
+@pytest.mark.parametrize(
+    "path", [f"/review/by/{ZHANG}/r00001-zzzzzz", "/review/by/nobody", "/review/by/adjudicated", "/static/words.yaml"]
+)
 def test_what_is_not_there_is_said_to_be_missing(client: httpx.Client, path: str) -> None:
     assert client.get(path).status_code == 404
 
@@ -284,11 +292,11 @@ def test_a_form_that_cannot_be_kept_is_refused(desk: Desk, client: httpx.Client)
 
 
 def test_texts_stay_texts(desk: Desk, client: httpx.Client) -> None:
-    page = client.get(f"/by/{ZHANG}/{ids(desk)[-1]}").text
+    page = client.get(f"/review/by/{ZHANG}/{ids(desk)[-1]}").text
     assert "<script>alert" not in page
     assert "<img" not in page
     assert "&lt;script&gt;alert" in page
-    assert re.findall(r"<script[^>]*>", page) == ['<script src="/static/review.js" defer>']
+    assert re.findall(r"<script[^>]*>", page) == ['<script src="/static/web.js" defer>']
     assert "style=" not in page
 
 
@@ -310,7 +318,7 @@ def test_a_failure_is_said_and_logs_hold_no_text(server: Server, desk: Desk, cli
     (folder / f"{ZHANG}.jsonl").write_text("what is this\n", encoding="utf-8")
     with fresh(server) as again:  # after a failure the server closes the connection
         again.get(server.address)
-        broken = again.get(f"/by/{ZHANG}")
+        broken = again.get(f"/review/by/{ZHANG}")
     assert broken.status_code == 500
     assert "line 1" in broken.text
     assert "Error" in server.log
@@ -389,7 +397,7 @@ def test_the_page_speaks_the_samples_language(tmp_path: Path) -> None:
     sample(tmp_path / "s", TEXTS, ("Ann",), language="en")
     with served(tmp_path / "s") as server, fresh(server) as client:
         client.get(server.address)
-        page = client.get("/by/Ann", follow_redirects=True).text
+        page = client.get("/review/by/Ann", follow_redirects=True).text
     assert '<html lang="en">' in page
     assert "same subject, same intent; a direct, complete and correct answer" in page
     assert f"1 of {len(TEXTS)}" in page

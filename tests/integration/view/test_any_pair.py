@@ -729,19 +729,6 @@ class Tables:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a finished run, to be read only."""
-    made = tmp_path_factory.mktemp("shown")
-    ran(made, "run", write(made))
-    return made
-
-
-@pytest.fixture(scope="module")
-def tables(folder: Path) -> Tables:
-    return Tables(folder / "runs" / "shown")
-
-
-@pytest.fixture(scope="module")
 def opened(folder: Path) -> Iterator[Opened]:
     server = Opened(folder, "runs/shown")
     yield server

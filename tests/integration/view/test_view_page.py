@@ -2,19 +2,24 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from curate.review import Answer, Desk, Sample
+from curate.web.filters import PairFilter
 from curate.web.index import RunIndex, opened
+from curate.web.shown import matrices
 from tests.conftest import need
-from tests.integration.view.test_any_pair import JUDGES, RETRIEVERS, Tables, write
+from tests.integration.view.test_any_pair import JUDGES, RETRIEVERS, Tables
 from tests.support import browsing
 from tests.support.browsing import Page
 from tests.support.runs import ran
@@ -60,18 +65,6 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("shown")
-    ran(made, "run", write(made))
-    return made
-
-
-@pytest.fixture(scope="module")
-def tables(folder: Path) -> Tables:
-    return Tables(folder / "runs" / "shown")
-
-
-@pytest.fixture(scope="module")
 def site(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     need(browsing.BROWSER.exists() and browsing.DRIVER.exists(), "chromium, or chromium-driver,")
     command = [sys.executable, "-m", "curate", "view", "runs/shown", "--port", "0"]
@@ -82,11 +75,29 @@ def site(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
         with browsing.browsing(tmp_path_factory.mktemp("profile")) as page:
             page.browser.get(f"{address}&lang=en")
             run = folder / "runs" / "shown"
-            yield Site(page, address.partition("/?")[0], opened(run, run / ".view"))
+            yield Site(page, address.partition("/?")[0], opened(run))
     finally:
         server.terminate()
         server.wait()
         server.stdout.close()
+
+
+def test_assessors_stand_against_every_judge_once_they_have_answered(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    run = tmp_path / "runs" / "shown"
+    ran(tmp_path, "review", "export", "--size", "60", "--assessors", "wang", "--run", str(run))
+    judges_only = len(list(combinations(JUDGES, 2)))
+    assert len(matrices(opened(run))) == judges_only, "an open sample gives away nothing"
+    desk = Desk(Sample.find(run))
+    desk.record("wang", [Answer(row.row_id, "B") for row in desk.rows("wang")])
+    index = opened(run)
+    of_people = matrices(index)[judges_only:]
+    assert [(matrix.first, matrix.second) for matrix in of_people] == [("", judge) for judge in index.judges]
+    answered = PairFilter(index, {"people": "B"}).pairs
+    assert len(answered) == 60, "a planted control is no pair of the sample"
+    graded = answered[f"grade:{index.judges[0]}"].is_in(index.scale.labels).sum()
+    row_of_b = of_people[0].counts[index.scale.labels.index("B")]
+    assert sum(row_of_b) == sum(map(sum, of_people[0].counts)) == graded
 
 
 # What a search lead asks
@@ -318,6 +329,38 @@ def test_everything_is_reached_by_the_keyboard(site: Site) -> None:
     site.go("/queries")
     site.page.keys(Keys.TAB, Keys.ENTER)
     assert site.page.see("document.activeElement.id") == "main"
+
+
+def test_keys_move_open_copy_and_go_back(site: Site) -> None:
+    site.go("/pairs?verdict=contested")
+    site.page.keys("j", "j", "k", Keys.ENTER)
+    first = site.path
+    assert first.startswith("/q/")
+    site.page.keys("j")
+    second = site.path
+    assert second not in (first, "/pairs?verdict=contested")
+    site.page.keys("k")
+    assert site.path == first
+    site.page.keys("r")
+    assert site.path == first.partition("?")[0] + "/raw"
+    site.page.keys(Keys.ESCAPE)
+    assert site.path == first.partition("?")[0]
+    site.page.keys("/", "r", "j")
+    assert site.page.see("document.activeElement.value") == "rj", "letters in a field are letters"
+
+
+def test_keys_can_be_switched_off_for_every_page(site: Site) -> None:
+    site.go("/queries")
+    site.page.keys("?")
+    assert site.page.see("document.querySelector('details.keyboard').open")
+    switch = site.page.browser.find_element(By.CSS_SELECTOR, "[data-keys]")
+    assert switch.is_selected()
+    switch.click()
+    site.go("/pairs")
+    before = site.page.see("document.activeElement.tagName")
+    site.page.keys("j")
+    assert site.page.see("document.activeElement.tagName") == before
+    site.page.see("localStorage.setItem('keys', 'on')")
 
 
 def test_nothing_is_loaded_from_elsewhere_and_no_page_complains(site: Site) -> None:

@@ -292,10 +292,10 @@ def test_the_page_asks_the_form_and_shows_its_guide(folder: Path) -> None:
     curate(folder, "check", "mask")
     with served(folder / "runs/p/checks/mask/1") as server, httpx.Client(follow_redirects=True) as client:
         client.get(server.address)
-        page = client.get(f"{server.origin}/by/assessor").text
+        page = client.get(f"{server.origin}/review/by/assessor").text
         assert re.findall(r'name="answer" value="(\w+)"', page) == ["clean", "leak", "changed", "both"]
         assert "仍有个人信息" in page
-        assert "隐私检查指南" in client.get(f"{server.origin}/guide").text
+        assert "隐私检查指南" in client.get(f"{server.origin}/review/guide").text
 
 
 def test_form_and_guide_speak_of_the_same_answers() -> None:
