@@ -97,12 +97,15 @@ def measure(folder: Path) -> Iterator[dict[str, object]]:
         from starlette.testclient import TestClient
 
         from curate.web.app import app
+        from curate.web.guard import Entrance
         from curate.web.view_pages import IndexSource, ViewPages
 
         source = IndexSource(folder)
         source.now()
     yield {"page": "start", "cpu": started.cpu, "wall": started.wall, "size": 0}
-    client = TestClient(app(ViewPages(source, "0"), None, "secret", lambda _host: True), base_url="http://127.0.0.1")
+    client = TestClient(
+        app(ViewPages(source, "0"), None, Entrance("secret", lambda _host: True)), base_url="http://127.0.0.1"
+    )
     form = client.get("/?token=secret").text
     proof = form.split('name="proof" value="')[1].split('"')[0]
     pair = source.now().pool(0).row(0, named=True)

@@ -59,7 +59,8 @@ _NAMES = {
     "doctor embed export extend gradient ingest init judge label ledger_check ledger_export "
     "ledger_import ledger_stats mask models models_test notes paper paraphrase pilot_export "
     "pilot_report pool queries ready recognisers report resolve review_adjudicate review_export "
-    "review_import review_report review_serve schema show status sts tokens train train_set verify "
+    "review_flags review_import review_invite review_log review_report review_serve schema show status sts tokens "
+    "train train_set verify "
     "view_run",
     "ask.task": "LLMTask",
     "api.results": "AuditResult EvaluationResult audit evaluate",

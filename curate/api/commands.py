@@ -95,7 +95,10 @@ if TYPE_CHECKING:
     from curate.commands.review import (
         ReviewAdjudicateCommand,
         ReviewExportCommand,
+        ReviewFlagsCommand,
         ReviewImportCommand,
+        ReviewInviteCommand,
+        ReviewLogCommand,
         ReviewReportCommand,
         ReviewServeCommand,
     )
@@ -147,7 +150,10 @@ if TYPE_CHECKING:
     resolve = function(ResolveCommand)
     review_adjudicate = function(ReviewAdjudicateCommand)
     review_export = function(ReviewExportCommand)
+    review_flags = function(ReviewFlagsCommand)
     review_import = function(ReviewImportCommand)
+    review_invite = function(ReviewInviteCommand)
+    review_log = function(ReviewLogCommand)
     review_report = function(ReviewReportCommand)
     review_serve = function(ReviewServeCommand)
     schema = function(SchemaCommand)

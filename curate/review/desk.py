@@ -15,13 +15,12 @@ from threading import Lock
 from typing import Any
 
 import polars as pl
-from filelock import FileLock
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.panel.voting import PAIR
 from curate.review.sample import Sample, SampleRow
-from curate.system.files import digests, frame, read_scale, sha256
+from curate.system.files import append_lines, digests, frame, read_scale, sha256
 
 NAME = re.compile(r"[\w.-]{1,40}", re.UNICODE)
 _BEGIN = b'{"row_id": "'
@@ -67,13 +66,7 @@ def append(folder: Path, person: str, answers: Sequence[Answer]) -> None:
     """Append answers to a person's file; they are on the disk when this returns."""
     file = path(folder, person)
     file.parent.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in answers)
-    with FileLock(f"{file}.lock"), file.open("ab+") as stream:
-        if stream.tell() and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n":
-            lines = "\n" + lines  # what a crash left of a line must not swallow this one
-        stream.write(lines.encode("utf-8"))
-        stream.flush()
-        os.fsync(stream.fileno())
+    append_lines(file, [asdict(answer) for answer in answers])
 
 
 class Heard:
@@ -196,6 +189,13 @@ class Desk:
             grades = {who: answer for who, answer in last_answers.items() if answer}
             counts = next((grades[who] for who in (ADJUDICATED, *row["assessors"]) if who in grades), None)
             yield row, grades, counts
+
+    def open_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows that a reader has not answered, or on which readers differ before adjudication."""
+        for row, grades, _ in self.answered():
+            read = [grades.get(person) for person in row["assessors"]]
+            if ADJUDICATED not in grades and (None in read or len(set(read)) > 1):
+                yield row
 
     def record(self, person: str, entries: Sequence[Answer]) -> int:
         """Append the answers that differ from a person's current ones; return their number, once they are on the disk.

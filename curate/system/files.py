@@ -4,13 +4,15 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import polars as pl
+from filelock import FileLock
 
 from curate.core.errors import DataError
 from curate.core.records import TABLES, Columns
@@ -46,6 +48,33 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file atomically, with sorted keys and indented."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+
+
+def append_lines(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Append records to a file of JSON lines that only its owner can read; they are on the disk when this returns."""
+    lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    with FileLock(f"{path}.lock"), open(path, "ab+", opener=partial(os.open, mode=0o600)) as stream:
+        if stream.tell() and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n":
+            lines = "\n" + lines  # what a crash left of a line must not swallow this one
+        stream.write(lines.encode("utf-8"))
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number, record) of a file of JSON lines, if it is there; DataError for a damaged line.
+
+    The beginning of a record, which a crash left, is skipped: `append_lines` did not return.
+    """
+    for number, line in enumerate(path.read_bytes().split(b"\n") if path.is_file() else (), start=1):
+        try:
+            record = json.loads(line) if line.strip() else None
+        except ValueError as error:
+            if line.startswith(b"{") and not line.endswith(b"}"):
+                continue
+            raise DataError(f"{path}:{number}: found a damaged line, expected JSON; take the line out") from error
+        if isinstance(record, dict):
+            yield number, record
 
 
 def read_json(path: Path) -> dict[str, Any]:

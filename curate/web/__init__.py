@@ -7,8 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from curate.review import Desk
+from curate.review.access import Access
 from curate.system.extras import needed
 from curate.view.answers import PACKAGE
 from curate.web.serving import PORT
@@ -22,21 +24,27 @@ def serve(
     host: str = "127.0.0.1",
     port: int = PORT,
     allow_remote: bool = False,
+    public_url: str = "",
     tell: Callable[[str], None],
 ) -> None:
-    """Serve the pages of a sample, and those of its run, until they are stopped, as `serving.serve` does."""
+    """Serve the pages of a sample, and those of its run, until they are stopped, as `serving.serve` does.
+
+    ConfigError for a host that other machines can reach, unless `allow_remote`, and for an invalid public URL.
+    """
     with needed("the review page"):
         from curate.web import serving
         from curate.web.app import app
+        from curate.web.guard import Entrance
         from curate.web.review_pages import ReviewPages
         from curate.web.view_pages import IndexSource, ViewPages
-    folder = review.sample.folder
-    run = folder.parent.parent
-    pages = ViewPages(IndexSource(run), version(PACKAGE), reviewed=True)
-    site = partial(app, pages, ReviewPages(review))
-    serving.serve(
-        site, folder / "page.token", path="/review", host=host, port=port, allow_remote=allow_remote, tell=tell
-    )
+    if not allow_remote:
+        serving.need_loopback(host)
+    public_url = Entrance.public(public_url) if public_url else ""
+    folder, base = review.sample.folder, urlsplit(public_url).path
+    pages = ViewPages(IndexSource(folder.parent.parent), version(PACKAGE), base, reviewed=True)
+    site = partial(app, pages, ReviewPages(review, base))
+    entrance = Entrance(serving.kept_token(folder / "page.token"), serving.hosts(host), Access(review), public_url)
+    serving.serve(site, entrance, path="/review", host=host, port=port, tell=tell)
 
 
 def view(run: Path, *, path: str = "/", port: int = PORT, tell: Callable[[str], None]) -> None:
@@ -44,8 +52,10 @@ def view(run: Path, *, path: str = "/", port: int = PORT, tell: Callable[[str], 
     with needed("the page of a run"):
         from curate.web import serving
         from curate.web.app import app
+        from curate.web.guard import Entrance
         from curate.web.view_pages import IndexSource, ViewPages
     source = IndexSource(run)
     source.now()
     site = partial(app, ViewPages(source, version(PACKAGE)), None)
-    serving.serve(site, source.cache / "page.token", path=path, port=port, tell=tell)
+    entrance = Entrance(serving.kept_token(source.cache / "page.token"), serving.hosts())
+    serving.serve(site, entrance, path=path, port=port, tell=tell)

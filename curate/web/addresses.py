@@ -1,7 +1,7 @@
 """Addresses of pages: on the server, and as relative paths of files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlencode
 
 _DOTS = (".", "..")
@@ -24,36 +24,41 @@ def anchor(doc_id: str) -> str:
     return f"#d-{quote(doc_id, safe='')}"
 
 
+@dataclass(frozen=True)
 class Links:
     """Addresses of the server."""
+
+    base: str = ""
+    """Path of the public URL, which stands before every address."""
 
     def page(self, name: str, params: Mapping[str, str] | None = None) -> str:
         """Return the address of a page; parameters without a value are left out."""
         words = urlencode({key: value for key, value in (params or {}).items() if value})
-        return f"/{name}?{words}" if words else f"/{name}"
+        path = f"{self.base}/{name}"
+        return f"{path}?{words}" if words else path
 
     def static(self, name: str) -> str:
         """Return the address of a file of style."""
-        return f"/static/{name}"
+        return f"{self.base}/static/{name}"
 
     def query(self, query_id: str) -> str:
         """Return the address of a query's pool."""
-        return f"/q/{segment(query_id)}"
+        return f"{self.base}/q/{segment(query_id)}"
 
     def pair(self, query_id: str, doc_id: str) -> str:
         """Return the address of a pair."""
-        return f"/q/{segment(query_id)}/{segment(doc_id)}"
+        return f"{self.query(query_id)}/{segment(doc_id)}"
 
     def doc(self, doc_id: str) -> str:
         """Return the address of a document; empty if it has no page of its own."""
-        return f"/doc/{segment(doc_id)}"
+        return f"{self.base}/doc/{segment(doc_id)}"
 
 
 @dataclass(frozen=True)
 class FileLinks(Links):
     """Relative paths of an exported folder, from a page in it or, with `above` set to `../`, in one of its folders."""
 
-    rows: Mapping[str, int]
+    rows: Mapping[str, int] = field(default_factory=dict)
     """Query id -> its row."""
     above: str = ""
 

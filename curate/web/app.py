@@ -1,7 +1,5 @@
 """The app: pages of a run, and beside them those on which assessors answer one of its samples."""
 
-from collections.abc import Callable
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -10,25 +8,30 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from curate.core.errors import UserError
-from curate.web.guard import Guard
+from curate.web.decide_pages import DecidePages
+from curate.web.guard import Below, Entrance, Guard, Visitor
 from curate.web.pages import static
 from curate.web.review_pages import ReviewPages
 from curate.web.view_pages import ViewPages
 
 
-def app(view: ViewPages, review: ReviewPages | None, token: str, known: Callable[[str], bool]) -> Starlette:
-    """Return the app of a run, with `review` the pages of a sample too.
-
-    It only answers requests with the token and a `known` host.
-    """
+def app(view: ViewPages, review: ReviewPages | None, entrance: Entrance) -> Starlette:
+    """Return the app of a run, with `review` the pages of a sample too; it only answers requests that may enter."""
     pages = review or view
+    of_sample = [*review.routes(), *DecidePages(review).routes()] if review else []
 
     def wrong(request: Request, error: Exception) -> Response:
-        of_review = review is not None and request.url.path.startswith("/review")
+        of_review = review is not None and request.url.path.startswith(("/review", "/enter"))
         return (pages if of_review else view).wrong(request, error)
 
+    def may(visitor: Visitor, path: str) -> bool:
+        return review is None or review.may(visitor, path)
+
     return Starlette(
-        routes=[*(review.routes() if review else ()), *view.routes(), Route("/static/{name}", static)],
-        middleware=[Middleware(Guard, token=token, known=known, shown=pages.refused)],
+        routes=[*of_sample, *view.routes(), Route("/static/{name}", static)],
+        middleware=[
+            Middleware(Below, base=entrance.base),
+            Middleware(Guard, entrance=entrance, may=may, shown=pages.refused),
+        ],
         exception_handlers={HTTPException: wrong, UserError: wrong, Exception: wrong},
     )

@@ -11,6 +11,7 @@ from curate.ask import privacy_guard
 from curate.core.errors import UserError
 from curate.core.languages import served_by
 from curate.pipeline.stage import Context
+from curate.review import flags
 from curate.runs.published_ids import published_identifiers
 from curate.system import resources
 from curate.system.files import write_text
@@ -49,6 +50,7 @@ def export(index: RunIndex, context: Context, folder: Path, *, version: str, pri
             f"--export: found no published pair in {index.run}, expected labels of `curate resolve`; pairs of an open "
             "sample are hidden until it is read"
         )
+    flags.stop("view --export", index.run)
     texts = {"queries": kept.queries["query_id"], "corpus": kept.docs["doc_id"]}
     leaving = [(pl.col("table") == table) & pl.col("id").is_in(ids.implode()) for table, ids in texts.items()]
     privacy_guard.stop("view --export", privacy_guard.residual(context).filter(pl.any_horizontal(leaving)), context)
@@ -91,7 +93,7 @@ def _named(index: RunIndex, context: Context) -> RunIndex:
 def _pages(index: RunIndex, version: str) -> Mapping[str, str]:
     """Return path -> HTML of every page."""
     templates, language = environment(), served_by(index.language, ("zh", "en"))
-    links, below = FileLinks(index.query_rows), FileLinks(index.query_rows, "../")
+    links, below = FileLinks(rows=index.query_rows), FileLinks(rows=index.query_rows, above="../")
     common: Mapping[str, Any] = {"tabs": TABS, "version": version, "proof": ""}
     verdicts = shown.verdict_counts(index)
     state = state_of(index.run, language)

@@ -24,7 +24,7 @@ from curate.pipeline import facts
 from curate.pipeline.folder import run_id
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import home
-from curate.review.desk import ADJUDICATED, desks, settled
+from curate.review.desk import desks, settled
 from curate.system.files import (
     frame,
     read_json,
@@ -313,12 +313,6 @@ def _keyed(index: RunIndex, pairs: pl.DataFrame) -> pl.DataFrame:
 
 def _unanswered(index: RunIndex) -> pl.DataFrame:
     """Return the pairs that a reader has not answered, or on which readers differ before adjudication."""
-    pairs = []
-    for sample_answers in desks(index.run):
-        if sample_answers.sample.design.form != "relevance":
-            continue
-        for row, grades, _ in sample_answers.answered():
-            read = [grades.get(person) for person in row["assessors"]]
-            if ADJUDICATED not in grades and (None in read or len(set(read)) > 1):
-                pairs.append(tuple(row["ids"]))
+    samples = [answers for answers in desks(index.run) if answers.sample.design.form == "relevance"]
+    pairs = [tuple(row["ids"]) for answers in samples for row in answers.open_rows()]
     return _keyed(index, pl.DataFrame(pairs, schema=dict.fromkeys(PAIR, pl.String), orient="row").unique())

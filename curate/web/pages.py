@@ -79,16 +79,21 @@ def rendered(
 
 async def fields(request: Request) -> dict[str, str]:
     """Return the fields of a form; HTTP error 403 without the app's CSRF field, 413 if the form is too large."""
+    typed = await typed_fields(request)
+    if not proven(request, typed.get("proof", "")):
+        raise HTTPException(403)
+    return typed
+
+
+async def typed_fields(request: Request) -> dict[str, str]:
+    """Return the fields of a form, of which each counts once; HTTP error 413 if the form is too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > LARGEST:
             raise HTTPException(413)
     read = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
-    found = {name: values[-1] for name, values in read.items()}
-    if not proven(request, found.get("proof", "")):
-        raise HTTPException(403)
-    return found
+    return {name: values[-1] for name, values in read.items()}
 
 
 def static(request: Request) -> Response:

@@ -1,7 +1,7 @@
 """Pages on which assessors answer a sample."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
@@ -15,18 +15,20 @@ from starlette.routing import Route
 
 from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE, plain
-from curate.review import Answer, Desk, SampleRow
+from curate.review import Answer, Desk, SampleRow, flags
 from curate.review import forms as guide
+from curate.review.access import Access
 from curate.system import resources
 from curate.view import charts
-from curate.web.guard import HEADERS
+from curate.web.guard import ENTER, HEADERS, OWNER, Entrance, Visitor
 from curate.web.highlight import pieces
-from curate.web.pages import environment, fields
+from curate.web.pages import environment, fields, typed_fields
 
 # Position of an assessor in a sample: rows answered, the next open row, the last answer.
 
 SOURCE = "page"
 """Value of `Answer.source` for answers given in the review app."""
+_NONE = Answer("", None)
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,11 @@ class ReadingProgress:
     total: int
     graded: int
     noted: int
-    """Number of rows with a note and no answer, where the person could not decide."""
+    """Number of rows with a note or a flag and no answer, where the person could not decide."""
 
     @property
     def left(self) -> int:
-        """Return the number of rows without answer and note."""
+        """Return the number of rows without answer, note and flag."""
         return self.total - self.graded - self.noted
 
 
@@ -50,18 +52,30 @@ class ReadingOrder:
 
     rows: Sequence[SampleRow]
     said: Mapping[str, Answer]
+    flagged: Collection[str] = ()
+    """Rows that the assessor flagged, and has not answered since."""
 
     @classmethod
     def of(cls, review: Desk, person: str) -> "ReadingOrder":
-        """Return the current rows and answers of an assessor."""
-        return cls(review.rows(person), review.said(person))
+        """Return the current rows, answers and flags of an assessor."""
+        flagged = {flag.row_id for flag in flags.open_flags(review) if flag.person == person}
+        return cls(review.rows(person), review.said(person), flagged)
 
     @property
     def progress(self) -> ReadingProgress:
         """Return the assessor's progress: rows in all, graded rows, and rows with a note only."""
         answers = [self.said[row.row_id] for row in self.rows if row.row_id in self.said]
         graded = sum(answer.answer is not None for answer in answers)
-        return ReadingProgress(len(self.rows), graded, len(answers) - graded)
+        return ReadingProgress(len(self.rows), graded, sum(map(self.is_dealt_with, self.rows)) - graded)
+
+    def is_dealt_with(self, row: SampleRow) -> bool:
+        """Return whether a row has an answer, a note or a flag."""
+        return row.row_id in self.said or row.row_id in self.flagged
+
+    @property
+    def open_rows(self) -> list[str]:
+        """Return the rows without answer, note and flag."""
+        return [row.row_id for row in self.rows if not self.is_dealt_with(row)]
 
     def place(self, row_id: str) -> int | None:
         """Return the index of a row, from 0; None if the row is not assigned to the assessor."""
@@ -70,7 +84,7 @@ class ReadingOrder:
     def open_after(self, place: int) -> str | None:
         """Return the next row without an answer, continuing from the start after the end; None if there is none."""
         around = (*self.rows[place + 1 :], *self.rows[: place + 1])
-        return next((row.row_id for row in around if row.row_id not in self.said), None)
+        return next((row.row_id for row in around if not self.is_dealt_with(row)), None)
 
     @property
     def last(self) -> Answer | None:
@@ -79,7 +93,7 @@ class ReadingOrder:
         return next((answer for answer in latest_first if answer.answer and answer.source == SOURCE), None)
 
 
-def keys(answers: Sequence[str], taken: str = "UN") -> dict[str, str]:
+def keys(answers: Sequence[str], taken: str = "UNXP") -> dict[str, str]:
     """Return answer -> keyboard key: the answer itself if all are single letters or digits that are not `taken`.
 
     Otherwise digits: an answer that is a digit keeps it, the others get the remaining ones of 1 to 9 and 0, in order.
@@ -111,21 +125,35 @@ def noted(typed: str, began: str, stored: str) -> str:
     return stored if mark(text) == began else text
 
 
-# The pages: choose a name, read a row and answer, the end, the guide. Nothing is kept here but through the desk.
+def seen(answer: Answer | None) -> str:
+    """Return a short digest of an answer, a note and their time; a form sends it to say what it was opened with."""
+    return mark(f"{answer.answer} {answer.note} {answer.time}") if answer else ""
+
+
+class ConflictError(Exception):
+    """An answer that was stored after the form was opened would be overwritten."""
+
+    def __init__(self, stored: Answer, fields: Mapping[str, str]) -> None:
+        self.stored, self.fields = stored, fields
+
+
+# The pages: enter, choose a name, read a row and answer, the end, the guide. Nothing is kept here but by the desk.
 
 
 class ReviewPages:
     """Pages of one sample, and the handlers of their forms."""
 
-    def __init__(self, review: Desk) -> None:
-        self.desk, self.form = review, review.sample.form
+    def __init__(self, review: Desk, base: str = "") -> None:
+        self.desk, self.form, self.base = review, review.sample.form, base
+        self.access = Access(review)
         self.classes = charts.classes(review.sample.scale)
-        self.render = _renderer(review)
-        self._one_at_a_time = RLock()
+        self.render = _renderer(review, base)
+        self.one_at_a_time = RLock()
 
     def routes(self) -> list[Route]:
         """Return the addresses and their handlers."""
         return [
+            Route(ENTER, self.enter, methods=["GET", "POST"]),
             Route("/review", self.people),
             Route("/review/guide", self.guide),
             Route("/review/grades.css", self.colours),
@@ -133,6 +161,25 @@ class ReviewPages:
             Route("/review/by/{person}/{row_id}", self.row),
             Route("/review/by/{person}/{row_id}", self.answer, methods=["POST"]),
         ]
+
+    def may(self, visitor: Visitor, path: str) -> bool:
+        """Return whether a visitor may see a page.
+
+        Who answers sees nothing of the run while the sample is open. Without invitations, who holds the shared secret
+        may answer in every name; with them, only follow.
+        """
+        if path.startswith(("/review/by/", "/review/decide")):
+            if visitor == OWNER:
+                return not self.access.invitations()
+            is_reading = path.startswith("/review/by/")
+            own = f"/review/by/{visitor.person}" if is_reading else "/review/decide"
+            role = "assessor" if is_reading else "adjudicator"
+            return visitor.role == role and (path == own or path.startswith(f"{own}/"))
+        if path == "/review/progress":
+            return visitor.role in ("owner", "lead")
+        if path.startswith("/review"):
+            return visitor.role != "reader"
+        return visitor.role in ("owner", "lead", "reader") or not any(self.desk.open_rows())
 
     def refused(self, name: str, status: int, values: dict[str, Any]) -> Response:
         """Return a page of the guard, which shows nothing of the sample."""
@@ -142,8 +189,29 @@ class ReviewPages:
         """Return a rendered page as a response."""
         return Response(self.render(name, values), status, HEADERS, media_type="text/html")
 
-    def people(self, _request: Request) -> Response:
-        """Show the assessors and their progress."""
+    async def enter(self, request: Request) -> Response:
+        """Show the form for a link or a code, which a GET never uses up; a POST exchanges it for a pass."""
+        if request.method == "GET":
+            return self.shown("enter", 200, {"wrong": False})
+        typed = await typed_fields(request)
+        secret = (typed.get("token") or typed.get("code") or "").strip().rpartition("#")[2].replace(" ", "")
+        entered = await run_in_threadpool(self.access.enter, secret) if secret else None
+        if entered is None:
+            return self.shown("enter", 403, {"wrong": True})
+        invitation, browser_pass = entered
+        page = "/" if invitation.role == "reader" else "/review"
+        entrance: Entrance = request.state.entrance
+        return entrance.let_in(self.see(page), browser_pass)
+
+    def people(self, request: Request) -> Response:
+        """Show the assessors and their progress; who was invited is led to the page of the role."""
+        visitor: Visitor = request.state.visitor
+        if visitor.role == "assessor":
+            return self.see(_address(visitor.person))
+        if visitor.role == "adjudicator":
+            return self.see("/review/decide")
+        if visitor.role == "lead" or self.access.invitations():
+            return self.see("/review/progress")
         progress = [(person, ReadingOrder.of(self.desk, person).progress) for person in self.desk.assessors]
         return self.shown("people", 200, {"people": progress})
 
@@ -160,37 +228,63 @@ class ReviewPages:
         person = self._person(request)
         if request.method == "POST":
             typed = await fields(request)
-            return _see(await run_in_threadpool(self._taken_back, person, typed.get("undo", "")))
+            return self.see(await run_in_threadpool(self._taken_back, person, typed))
         return await run_in_threadpool(self._resumed, request, person)
 
     def row(self, request: Request) -> Response:
         """Show one row with its form."""
-        person, row_id = self._person(request), request.path_params["row_id"]
+        return self._row(request, self._person(request), request.path_params["row_id"])
+
+    def _row(
+        self, request: Request, person: str, row_id: str, status: int = 200, conflict: ConflictError | None = None
+    ) -> Response:
         reading = ReadingOrder.of(self.desk, person)
         index = _or_404(reading.place(row_id))
         answer = reading.said.get(row_id)
         note = answer.note if answer else ""
+        own_flags = [flag for flag in flags.open_flags(self.desk) if (flag.row_id, flag.person) == (row_id, person)]
         return self.shown(
             "row",
-            200,
+            status,
             {
                 **self._common(request, person, reading),
+                **self.item(reading.rows[index]),
                 "number": index + 1,
-                "row_id": row_id,
-                "texts": self._texts(reading.rows[index].texts),
                 "keys": keys(self.form.answers),
-                "meanings": self.desk.sample.meanings,
-                "classes": {answer: self.classes.get(answer, f"g-{answer}") for answer in self.form.answers},
                 "chosen": answer.answer if answer else None,
                 "note": note,
                 "began": mark(note),
+                "seen": seen(answer),
+                "conflict": conflict,
+                "own_flags": own_flags,
+                "reasons": flags.REASONS,
+                "open_rows": reading.open_rows,
+                "guide": guide.html(self.desk.sample.guide),
             },
         )
 
+    def item(self, row: SampleRow) -> dict[str, Any]:
+        """Return the template values of a row: its texts, and the answers with their meanings and colours."""
+        positives = self.desk.sample.scale.positives if self.form.name == "relevance" else None
+        return {
+            "row_id": row.row_id,
+            "texts": self._texts(row.texts),
+            "meanings": self.desk.sample.meanings,
+            "classes": {answer: self.classes.get(answer, f"g-{answer}") for answer in self.form.answers},
+            "cut": len(positives) if positives else 0,
+        }
+
     async def answer(self, request: Request) -> Response:
-        """Store a form's entry, then redirect, so that the next page loads only after the answer is on the disk."""
-        person, typed = self._person(request), await fields(request)
-        return _see(await run_in_threadpool(self._answered, person, request.path_params["row_id"], typed))
+        """Store a form's entry, then redirect, so that the next page loads only after the answer is on the disk.
+
+        409, with what is stored, if another browser has answered since the form was opened.
+        """
+        person, typed, row_id = self._person(request), await fields(request), request.path_params["row_id"]
+        try:
+            return self.see(await run_in_threadpool(self._answered, person, row_id, typed))
+        except ConflictError as conflict:
+            self.access.log("conflict", person, row_id)
+            return await run_in_threadpool(self._row, request, person, row_id, 409, conflict)
 
     def wrong(self, _request: Request, error: Exception) -> Response:
         """Show an error page."""
@@ -198,44 +292,65 @@ class ReviewPages:
         message = str(error) if isinstance(error, UserError) else ""
         return self.shown("wrong", status, {"status": status, "said": message})
 
+    def see(self, path: str) -> Response:
+        """Return a redirect to a page of the app."""
+        return RedirectResponse(self.base + path, status_code=303)
+
     def _resumed(self, request: Request, person: str) -> Response:
         reading = ReadingOrder.of(self.desk, person)
         following = reading.open_after(-1)
         if following:
-            return _see(_address(person, following))
-        undecided = [row.row_id for row in reading.rows if not reading.said[row.row_id].answer]
+            return self.see(_address(person, following))
+        undecided = [row.row_id for row in reading.rows if not (reading.said.get(row.row_id) or _NONE).answer]
         first = reading.rows[0].row_id if reading.rows else None
         common = self._common(request, person, reading)
         return self.shown("done", 200, {**common, "undecided": undecided, "first": first})
 
     def _answered(self, person: str, row_id: str, fields: dict[str, str]) -> str:
-        """Store a form's note and answer; return the address to go to."""
-        with self._one_at_a_time:  # a change by another tab in between must not be overwritten
+        """Store a form's note, answer and flag; return the address to go to."""
+        with self.one_at_a_time:  # a change by another tab in between must not be overwritten
             index = self._store_changes(person, row_id, fields)
-            if "undo" in fields:
-                return self._taken_back(person, fields["undo"])
+            if fields.get("undo"):
+                return self._taken_back(person, fields)
         reading = ReadingOrder.of(self.desk, person)
-        if "answer" in fields:
-            return _address(person, reading.open_after(index), saved=fields["answer"])
+        if "answer" in fields or "flag" in fields:
+            return _address(person, reading.open_after(index), saved=fields.get("answer", ""))
+        if "keep" in fields:
+            return _address(person, row_id)
         beyond = index + (1 if fields.get("go") == "next" else -1)
         return _address(person, reading.rows[min(max(beyond, 0), len(reading.rows) - 1)].row_id)
 
     def _store_changes(self, person: str, row_id: str, fields: dict[str, str]) -> int:
-        """Store the changes of a form to a row; return the row's index."""
+        """Store the changes of a form to a row; return the row's index. ConflictError if they meet newer ones."""
         reading = ReadingOrder.of(self.desk, person)
         index = _or_404(reading.place(row_id))
         earlier = reading.said.get(row_id, Answer(row_id, None))
         note = noted(fields.get("note", ""), fields.get("began", ""), earlier.note)
-        if "answer" in fields or note != earlier.note:
+        changes_answer = fields.get("answer", earlier.answer) != earlier.answer
+        changes_note = note != earlier.note
+        is_stale = fields.get("seen", "") != seen(reading.said.get(row_id))
+        if is_stale and ((changes_answer and earlier.answer) or (changes_note and earlier.note)):
+            raise ConflictError(earlier, fields)
+        if changes_answer or changes_note:
             self.desk.record(person, [Answer(row_id, fields.get("answer", earlier.answer), note, source=SOURCE)])
+        if "answer" in fields and row_id in reading.flagged:
+            flags.take_back(self.desk, person, row_id)
+        if "flag" in fields:
+            flags.raise_flag(self.desk, person, row_id, fields["flag"], fields.get("reason", ""))
         return index
 
-    def _taken_back(self, person: str, row_id: str) -> str:
-        """Withdraw the answer to a row but keep its note; return the row's address."""
-        with self._one_at_a_time:
+    def _taken_back(self, person: str, fields: Mapping[str, str]) -> str:
+        """Withdraw the answer to a row but keep its note; return the row's address.
+
+        An answer that another browser has changed since the form was opened is shown, not withdrawn.
+        """
+        row_id = fields.get("undo", "")
+        with self.one_at_a_time:
             reading = ReadingOrder.of(self.desk, person)
             _or_404(reading.place(row_id))
             withdrawn = reading.said.get(row_id, Answer(row_id, None))
+            if fields.get("last", "") != (withdrawn.answer or ""):
+                return _address(person, row_id)
             self.desk.record(person, [Answer(row_id, None, withdrawn.note, source=SOURCE)])
         return _address(person, row_id, undone=withdrawn.answer or "")
 
@@ -244,7 +359,8 @@ class ReviewPages:
         notices = {name: request.query_params.get(name) for name in ("saved", "undone")}
         return {
             "person": person,
-            "address": _address(person),
+            "invited": request.state.visitor != OWNER,
+            "address": self.base + _address(person),
             "progress": reading.progress,
             "last": reading.last,
             "proof": request.state.proof,
@@ -266,7 +382,7 @@ class ReviewPages:
         return person
 
 
-def _renderer(review: Desk) -> Callable[[str, dict[str, Any]], str]:
+def _renderer(review: Desk, base: str) -> Callable[[str, dict[str, Any]], str]:
     """Return a function of (name of a page, its values) that returns HTML in the sample's language."""
     form, templates = review.sample.form, environment()
     words: Any = resources.words("web/templates/words.yaml", form.language)
@@ -274,6 +390,7 @@ def _renderer(review: Desk) -> Callable[[str, dict[str, Any]], str]:
         form=form,
         words={**words, **words["items"]} if form.question else words,
         language=form.language,
+        base=base,
         name=review.sample.design.name,
         coloured=review.sample.scale != FIVE and not form.question,  # answers to a question have no order
     )
@@ -291,7 +408,3 @@ def _address(person: str, row_id: str | None = None, **notices: str) -> str:
     query_string = "&".join(f"{name}={quote(answer)}" for name, answer in notices.items() if answer)
     path = f"/review/by/{quote(person)}" + (f"/{quote(row_id)}" if row_id else "")
     return f"{path}?{query_string}" if query_string else path
-
-
-def _see(address: str) -> Response:
-    return RedirectResponse(address, status_code=303)

@@ -12,42 +12,33 @@ from typing import Any
 from curate.core.errors import ConfigError, UserError
 from curate.system.extras import needed
 from curate.system.files import replacing
+from curate.web.guard import ENTER, Entrance
 
 PORT = 8765
 """Default port of the page."""
-App = Callable[[str, Callable[[str], bool]], Any]
-"""Function of (secret, whether the app answers to a host) that returns an ASGI app."""
 _HERE = ("127.0.0.1", "localhost", "::1")
 _CLOSING_S = 3
 """Seconds that open connections get to finish when the server stops."""
 
 
 def serve(
-    app: App,
-    token_file: Path,
+    app: Callable[[Entrance], Any],
+    entrance: Entrance,
     *,
     path: str = "/",
     host: str = "127.0.0.1",
     port: int = PORT,
-    allow_remote: bool = False,
     tell: Callable[[str], None],
 ) -> None:
-    """Serve an app until it is stopped; `tell` is called with the address to open, which ends in `path`.
+    """Serve the ASGI app that `app` returns until it is stopped; `tell` is called with the address to open.
 
-    `app` makes it from the secret, kept in `token_file`, and from a function that knows the hosts it answers to. Port 0
-    is any free port. MissingExtra without the extra `review`; ConfigError for a host that other machines can reach,
-    unless `allow_remote`; UserError if the port is in use.
+    It ends in `path`; with a public URL it is that of the page for personal links. Port 0 is any free port.
+    MissingExtra without the extra `review`; UserError if the port is in use.
     """
     with needed("the page"):
         import uvicorn
-    if not loopback(host) and not allow_remote:
-        raise ConfigError(
-            f"host {host!r}: others could reach it, and nothing is encrypted on the way; leave --host out and use "
-            "`ssh -L`, or add --allow-remote in a network that you trust"
-        )
-    token = kept_token(token_file)
     config = uvicorn.Config(
-        app(token, partial(answers_to, host)),
+        app(entrance),
         log_config=None,
         access_log=False,  # addresses and texts of requests stay out of every log
         lifespan="off",
@@ -57,8 +48,23 @@ def serve(
         timeout_graceful_shutdown=_CLOSING_S,
     )
     with _listening(host, port) as listener:
-        tell(address(host, listener.getsockname()[1], token, path))
+        own = address(host, listener.getsockname()[1], entrance.token, path)
+        tell(f"{entrance.public_url}{ENTER}" if entrance.public_url else own)
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def need_loopback(host: str) -> None:
+    """Raise ConfigError for an address that other machines can reach."""
+    if not loopback(host):
+        raise ConfigError(
+            f"host {host!r}: others could reach it, and nothing is encrypted on the way; leave --host out and use "
+            "`ssh -L`, or add --allow-remote in a network that you trust"
+        )
+
+
+def hosts(host: str = _HERE[0]) -> Callable[[str], bool]:
+    """Return the function that tells whether the page served at `host` accepts a Host header."""
+    return partial(answers_to, host)
 
 
 def loopback(host: str) -> bool:

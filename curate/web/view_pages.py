@@ -34,7 +34,6 @@ TABS = ("overview", "queries", "pairs", "judges")
 LONGEST = 200
 """Characters of a search."""
 _GONE = 404
-LINKS = addresses.Links()
 
 
 @dataclass
@@ -67,8 +66,9 @@ class IndexSource:
 class ViewPages:
     """Handlers of the pages of a run; `reviewed` is whether the app has pages of a sample too."""
 
-    def __init__(self, source: IndexSource, version: str, *, reviewed: bool = False) -> None:
+    def __init__(self, source: IndexSource, version: str, base: str = "", *, reviewed: bool = False) -> None:
         self.source, self.version, self.reviewed, self.templates = source, version, reviewed, environment()
+        self.links = addresses.Links(base)
 
     def routes(self) -> list[Route]:
         """Return the addresses and their handlers."""
@@ -114,7 +114,7 @@ class ViewPages:
             total=len(rows),
             page=page,
             pages=pages,
-            link=partial(_query_address, order),
+            link=partial(self._query_address, order),
         )
 
     def pool(self, request: Request) -> Response:
@@ -140,8 +140,8 @@ class ViewPages:
             pair=seen,
             filter=chosen,
             place=shown.in_list(chosen, seen) if seen and seen.pooled else None,
-            pool_link=_pair_address,
-            pair_link=lambda ids: chosen.address(LINKS.pair(*ids)),
+            pool_link=self._pair_address,
+            pair_link=lambda ids: chosen.address(self.links.pair(*ids)),
         )
 
     def _raw(self, request: Request, index: RunIndex, query_id: str, doc_id: str) -> Response:
@@ -173,8 +173,8 @@ class ViewPages:
             total=len(pairs),
             page=page,
             pages=pages,
-            link=lambda number: chosen.address("/pairs", page=str(number)),
-            pool_link=lambda row: chosen.address(_pair_address(row)),
+            link=lambda number: chosen.address(self.links.page("pairs"), page=str(number)),
+            pool_link=lambda row: chosen.address(self._pair_address(row)),
         )
 
     def doc(self, request: Request) -> Response:
@@ -189,7 +189,7 @@ class ViewPages:
         held = index.pairs.filter(pl.col("doc") == row) if row is not None else index.pairs.clear()
         rows = list(shown.rows(index, held))
         return self._page(
-            request, index, "doc", doc_id=names[0], doc=doc, rows=rows, dropped=dropped, pool_link=_pair_address
+            request, index, "doc", doc_id=names[0], doc=doc, rows=rows, dropped=dropped, pool_link=self._pair_address
         )
 
     def judges(self, request: Request) -> Response:
@@ -244,7 +244,7 @@ class ViewPages:
     ) -> Response:
         """Return a page without anything of the run but what `lines` say."""
         html = self.templates.get_template("view_wrong.html.j2").render(
-            language=language, title=title, lines=lines, link=link, target=target
+            language=language, title=title, lines=lines, link=link, target=target, base=self.links.base
         )
         return Response(html, status, HEADERS, media_type="text/html")
 
@@ -264,7 +264,7 @@ class ViewPages:
             index,
             name,
             language,
-            links=LINKS,
+            links=self.links,
             tabs=[*TABS, *(["review"] if self.reviewed else [])],
             version=self.version,
             proof=request.state.proof,
@@ -274,8 +274,17 @@ class ViewPages:
         )
         response = Response(html, 200, HEADERS, media_type="text/html")
         if request.query_params.get("lang") in LANGUAGES:
-            response.set_cookie("view_language", language, httponly=True, samesite="strict")
+            response.set_cookie(
+                "view_language", language, path=self.links.base or "/", httponly=True, samesite="strict"
+            )
         return response
+
+    def _pair_address(self, row: Mapping[str, Any]) -> str:
+        return self.links.pair(row["query_id"], row["doc_id"])
+
+    def _query_address(self, order: QueryOrder, number: int = 1) -> str:
+        page = str(number) if number > 1 else ""
+        return self.links.page("queries", {"order": order.name, "of": order.of, "page": page})
 
     def _language(self, request: Request, default: str) -> str:
         """Return the language of the page: of the address, an earlier choice, the browser, the run, or English."""
@@ -305,11 +314,3 @@ def _orders(index: RunIndex) -> list[QueryOrder]:
         names = ["none", "contested", *(["gap"] if len(index.retrievers) > 1 else []), *names]
     fails = [QueryOrder("fails", name) for name in index.retrievers] if index.judges else []
     return [QueryOrder(), *map(QueryOrder, names), *fails]
-
-
-def _pair_address(row: Mapping[str, Any]) -> str:
-    return LINKS.pair(row["query_id"], row["doc_id"])
-
-
-def _query_address(order: QueryOrder, number: int = 1) -> str:
-    return LINKS.page("queries", {"order": order.name, "of": order.of, "page": str(number) if number > 1 else ""})

@@ -79,6 +79,9 @@ class ExportCommand(StageCommand):
 
     def run_stage(self, work: "Run", *, force: bool = False) -> Result[Any]:
         """Export; with `push`, upload too, or with `dry_run` say what that would send."""
+        from curate.review import flags
+
+        flags.stop("export", work.folder)
         result = super().run_stage(work, force=force)
         if self.push is None:
             return result

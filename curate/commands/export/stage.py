@@ -28,6 +28,7 @@ from curate.pipeline import facts as synthetic_queries
 from curate.pipeline import parent
 from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, nothing_left, pooled
 from curate.pipeline.stage import Context, Report, Stage
+from curate.review import flags
 from curate.runs import card_facts, graded_labels, published_ids
 from curate.system.corpus import CountedCorpus, KeptCorpus
 from curate.system.files import frame, read_json, there, write_table
@@ -128,9 +129,11 @@ def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
 def _suspicious(context: Context, tables: Sequence[pl.DataFrame], removed: frozenset[str]) -> int:
     """Return the number of texts with residual PII among the queries of these tables and the corpus.
 
-    Accepted texts do not count. UserError for others, unless the settings permit them.
+    Accepted texts do not count. UserError for others, unless the settings permit them, and while an assessor's flag of
+    personal data is open.
     """
     corpus = pl.scan_parquet(context.folder(FILTERED) / "corpus.parquet").select("doc_id").collect()["doc_id"]
+    flags.stop("export", context.run)
     residual = privacy_guard.residual(context)
     queries = pl.concat(
         [

@@ -14,7 +14,7 @@ from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint, scored
 from curate.core.figures import Record, figure
 from curate.pipeline import facts as circularity
 from curate.pipeline.facts import PLACE
-from curate.review import relevance_desks
+from curate.review import flags, relevance_desks
 from curate.runs import card_facts
 from curate.runs.checks import CHECKS
 from curate.runs.runner import Run
@@ -195,6 +195,9 @@ def leaks(evidence: ReadyEvidence) -> ReadyPoint:
 def privacy(evidence: ReadyEvidence) -> ReadyPoint:
     """Return the point on privacy: ok if texts were masked and the export's scan found no residual PII."""
     facts: Mapping[str, Any] = evidence.context.done("export").facts
+    if flagged := flags.personal(evidence.context.run):
+        finding = f"assessors flagged personal data in {len({(name, flag.row_id) for name, flag in flagged}):,} rows"
+        return ReadyPoint("privacy", "not ok", finding, evidence.command("flags"))
     if (gate := facts.get("gate")) is None:  # as 0.2 exported
         return ReadyPoint("privacy", "not measured", "no gate looked at what models wrote", evidence.command("again"))
     if not gate["looked"]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from curate.commands.review import samples
 from curate.commands.review.contested import ContestedPlan
+from curate.commands.review.invitations import Invited, InvitedPeople, ReviewFlags, ReviewLog
 from curate.commands.review.samples import SampleProgress
 from curate.core.errors import ConfigError
 from curate.core.figures import Record, figure
@@ -200,13 +201,86 @@ class ReviewServeCommand(OnSample):
     port: int = option("Port of the web page; 0 takes a free one.", 8765, ge=0, le=65535)
     host: str = option("Address to listen at.", "127.0.0.1", metavar="ADDRESS")
     allow_remote: bool = option("Let other machines reach the page.", False)
+    public_url: str | None = option("Address of the proxy in front of the page.", None, metavar="URL")
 
     def result(self) -> Result[None]:
         """Serve the page until Ctrl-C."""
         from curate.web import serve
 
-        serve(self.desk()[0], host=self.host, port=self.port, allow_remote=self.allow_remote, tell=typer.echo)
+        serve(
+            self.desk()[0],
+            host=self.host,
+            port=self.port,
+            allow_remote=self.allow_remote,
+            public_url=self.public_url or "",
+            tell=typer.echo,
+        )
         return Result(None)
+
+
+class ReviewInviteCommand(OnSample):
+    """Give people links of their own.
+
+    Or one-time codes; end them, or list them. A link opens the pages of its role on the served sample.
+    """
+
+    words = "review invite"
+    examples = (
+        "review invite anna --sample expert",
+        "review invite ben --role adjudicator --days 7",
+        "review invite anna --revoke",
+        "review invite --list",
+    )
+
+    name: str | None = argument("Name of the person.", None)
+    role: Literal["assessor", "adjudicator", "lead", "reader"] = option("What the person may do.", "assessor")
+    days: int = option("Days for which the link is valid.", 30, ge=1, le=365)
+    code: bool = option("Give a code of eight digits instead, for a day and one use.", False)
+    revoke: bool = option("End the links, codes and open browsers of the person.", False)
+    list: bool = option("List all links.", False)
+    public_url: str | None = option("Address of the proxy in front of the page.", None, metavar="URL")
+    port: int = option("Port of the web page, for the printed link.", 8765, ge=1, le=65535)
+
+    def result(self) -> Result[Invited | InvitedPeople]:
+        """Return the link or code, or the people with the state of their links."""
+        from curate.commands.review import invitations
+
+        return invitations.result(self, *self.desk())
+
+
+class ReviewLogCommand(OnSample):
+    """List who did what when.
+
+    Links made, entered and ended, answers, flags, conflicts of two browsers, names revealed.
+    """
+
+    words = "review log"
+    examples = ("review log", "review log --sample expert --json")
+
+    def result(self) -> Result[ReviewLog]:
+        """Return the events, in the order of time."""
+        from curate.commands.review import invitations
+
+        return invitations.log(*self.desk())
+
+
+class ReviewFlagsCommand(OnSample):
+    """List or settle flags.
+
+    Rows that assessors cannot judge, and personal data that masking missed; until that is settled, nothing is exported.
+    """
+
+    words = "review flags"
+    examples = ("review flags", "review flags --settle r00012-hafqvd --as harmless")
+
+    settle: str | None = option("Row whose flags of personal data are settled.", None, metavar="ROW")
+    as_: Literal["harmless", "masked"] | None = option("How they are settled.", None, flag="--as")
+
+    def result(self) -> Result[ReviewFlags]:
+        """Return the open flags, after one was settled."""
+        from curate.commands.review import invitations
+
+        return invitations.flagged(self, *self.desk())
 
 
 class ReviewReportCommand(OnSample):

@@ -46,6 +46,12 @@
     if (press(undo ? "U" : event.key.normalize("NFKC").toUpperCase())) event.preventDefault();
   });
   ready();
+  const link = document.querySelector("[data-hash]");
+  if (link && location.hash.length > 20) {
+    document.getElementById("token").value = location.hash.slice(1);
+    for (const element of all("[data-typed]")) element.hidden = true;
+    link.hidden = false;
+  }
   if (page === null) return;
 
   const trouble = document.getElementById("trouble");
@@ -88,7 +94,7 @@
     try {
       const reply = await fetch(form.action, { method: "POST", body, signal: AbortSignal.timeout?.(15000) });
       const html = await reply.text();
-      if (reply.ok) {
+      if (reply.ok || reply.status === 409) {
         trouble.hidden = true;
         show(html, reply.url);
       } else {
@@ -103,6 +109,7 @@
   }
 
   document.addEventListener("submit", (event) => {
+    if (event.target.matches("[data-plain]")) return;
     event.preventDefault();
     send(event.target, event.submitter);
   });

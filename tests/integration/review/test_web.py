@@ -232,13 +232,19 @@ def test_undo_takes_back_the_answers_of_the_page_one_by_one(desk: Desk, client: 
     assert desk.said(ZHANG)[rows[5]].answer == "S"
 
 
-def test_of_two_tabs_the_last_wins_and_no_note_is_wiped(desk: Desk, client: httpx.Client) -> None:
+def test_of_two_tabs_the_second_is_asked_and_no_note_is_wiped(desk: Desk, client: httpx.Client) -> None:
     row_id = ids(desk)[0]
     one, other = opened(client, row_id), opened(client, row_id)
     sent(client, row_id, {**one, "answer": "A", "note": "第一个标签页"})
-    sent(client, row_id, {**other, "answer": "B"})
+    asked = sent(client, row_id, {**other, "answer": "B"})
+    assert asked.status_code == 409
+    assert "保留 A" in asked.text
+    assert "改为 B" in asked.text
+    assert desk.said(ZHANG)[row_id].answer == "A"
+    sent(client, row_id, {**hidden(asked.text), "note": "第一个标签页", "answer": "B"})
     assert (desk.said(ZHANG)[row_id].answer, desk.said(ZHANG)[row_id].note) == ("B", "第一个标签页")
     assert [answer.answer for answer in answers.history(desk.sample.folder, ZHANG)] == ["A", "B"]
+    assert sent(client, row_id, {**other, "note": "另一条备注", "go": "next"}).status_code == 409
     sent(client, row_id, {**opened(client, row_id), "answer": "B", "note": ""})
     assert desk.said(ZHANG)[row_id].note == ""
 
@@ -260,9 +266,8 @@ def test_moving_in_one_tab_never_undoes_a_grade_of_another(server: Server, desk:
             tab.get(server.address)
         for grade in "ABCDS":
             for row_id in rows:
-                sending = [
-                    {**fields, **pressed} for pressed in ({"go": "next"}, {"answer": grade}, *2 * [{"go": "next"}])
-                ]
+                grading = {**opened(client, row_id), "answer": grade}
+                sending = [{**fields, "go": "next"}, grading, *2 * [{**fields, "go": "next"}]]
                 assert {each.status_code for each in people.map(sent, tabs, [row_id] * 4, sending)} == {303}
             assert [desk.said(ZHANG)[row_id].answer for row_id in rows] == [grade] * len(rows)
 

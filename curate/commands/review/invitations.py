@@ -1,0 +1,138 @@
+"""Links, codes, flags and the log of a sample, as commands print them."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from curate.core.errors import ConfigError
+from curate.core.figures import Record, figure
+from curate.review import flags
+from curate.review.access import Access
+from curate.view.answers import Result
+from curate.view.text import as_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from curate.commands.review import ReviewFlagsCommand, ReviewInviteCommand
+    from curate.review import Desk
+
+
+class Invited(Record, schema_name="invited"):
+    """A new link or code, or what was ended."""
+
+    name: str = figure("name of the person")
+    role: str | None = figure("assessor, adjudicator, lead or reader; null if links were ended")
+    link: str | None = figure("address to send to the person; null for a code")
+    code: str | None = figure("one-time code of eight digits; null for a link")
+    until: str | None = figure("time in UTC until which it is valid")
+    ended: int | None = figure("valid links and codes that were ended; null for a new one")
+
+
+class InvitedPerson(Record):
+    """A link or code with its state."""
+
+    name: str = figure("name of the person")
+    role: str = figure("assessor, adjudicator, lead or reader")
+    until: str = figure("time in UTC until which it is valid")
+    state: str = figure("open, entered, ended or expired")
+    browsers: int = figure("browsers that entered by it")
+
+
+class InvitedPeople(Record, schema_name="people"):
+    """The links and codes of a sample."""
+
+    people: tuple[InvitedPerson, ...] = figure("a row per link or code, oldest first")
+
+
+class ReviewEvent(Record):
+    """What a person did."""
+
+    at: str = figure("time in UTC")
+    person: str = figure("name; of a link, of who was invited")
+    event: str = figure("invited, entered, ended, answered, revealed, conflict, flagged or settled")
+    item: str | None = figure("row of the sample; null if the event has none")
+
+
+class ReviewLog(Record, schema_name="log"):
+    """Who did what when."""
+
+    events: tuple[ReviewEvent, ...] = figure("events in the order of time")
+
+
+class RowFlag(Record):
+    """A flag of an assessor on a row."""
+
+    item: str = figure("row of the sample")
+    person: str = figure("assessor")
+    flag: str = figure("cannot_judge or personal_data")
+    reason: str | None = figure("query, text, field or other; null for personal data")
+    at: str = figure("time in UTC")
+
+
+class ReviewFlags(Record, schema_name="flags"):
+    """The open flags of a sample."""
+
+    flags: tuple[RowFlag, ...] = figure("a row per flag, oldest first")
+    settled: int = figure("flags that this call settled")
+
+
+def result(command: ReviewInviteCommand, desk: Desk, notices: Sequence[str]) -> Result[Invited | InvitedPeople]:
+    """Return a new link or code; with `revoke` what was ended, with `list` all links."""
+    access = Access(desk)
+    if command.list:
+        people = tuple(
+            InvitedPerson(one.person, one.role, one.until, one.state, one.browsers) for one in access.invitations()
+        )
+        lines = [as_table([person.to_json() for person in people])] if people else ["no link was made"]
+        return Result(InvitedPeople(people), lines, [*notices])
+    if command.name is None:
+        raise ConfigError("invite: found no name, expected whom to invite; give NAME, or --list")
+    if command.revoke:
+        ended = access.revoke(command.name)
+        answer = Invited(command.name, None, None, None, None, ended)
+        return Result(answer, [f"{command.name}: {ended:,} links and codes ended"], [*notices])
+    address = _address(command)
+    invitation, secret = access.invite(command.name, command.role, command.days, code=command.code)
+    link, code = (None, secret) if command.code else (f"{address}#{secret}", None)
+    lines = [
+        f"{secret}   one-time code for {address}" if command.code else str(link),
+        f"for {command.name} ({command.role}), until {invitation.until[:16]} UTC; it is shown only now",
+    ]
+    return Result(Invited(command.name, command.role, link, code, invitation.until, None), lines, [*notices])
+
+
+def _address(command: ReviewInviteCommand) -> str:
+    from curate.web.guard import ENTER, Entrance
+
+    base = Entrance.public(command.public_url) if command.public_url else f"http://127.0.0.1:{command.port}"
+    return f"{base}{ENTER}"
+
+
+def log(desk: Desk, notices: Sequence[str]) -> Result[ReviewLog]:
+    """Return all events of a sample."""
+    raised = [(flag.at, flag.person, "flagged", flag.row_id) for flag in flags.of(desk)]
+    events = [(event.at, event.person, event.event, event.item or None) for event in Access(desk).history()]
+    rows = tuple(ReviewEvent(*row) for row in sorted([*events, *raised], key=lambda row: row[0]))
+    return Result(ReviewLog(rows), [as_table([row.to_json() for row in rows])] if rows else ["no event"], [*notices])
+
+
+def flagged(command: ReviewFlagsCommand, desk: Desk, notices: Sequence[str]) -> Result[ReviewFlags]:
+    """Return the open flags, after those of a row were settled."""
+    if (command.settle is None) != (command.as_ is None):
+        raise ConfigError("flags: found one of --settle and --as, expected both; give --settle ROW --as harmless")
+    settled = flags.settle(desk, command.settle, command.as_) if command.settle and command.as_ else 0
+    rows = tuple(
+        RowFlag(flag.row_id, flag.person, flag.flag, flag.reason or None, flag.at) for flag in flags.open_flags(desk)
+    )
+    lines = [f"{command.settle}: {settled:,} flags settled as {command.as_}"] if settled else []
+    lines.append(as_table([row.to_json() for row in rows]) if rows else "no open flag")
+    personal = [row.item for row in rows if row.flag == flags.PERSONAL]
+    if personal:
+        run = shlex.quote(str(desk.sample.folder.parent.parent))
+        lines.append(
+            f"next: curate review flags --settle {personal[0]} --as harmless --run {run} "
+            f"--sample {shlex.quote(desk.sample.design.name)}"
+        )
+    return Result(ReviewFlags(rows, settled), lines, [*notices])
