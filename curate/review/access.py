@@ -200,7 +200,7 @@ def _now() -> datetime:
 
 
 def _text(time: datetime) -> str:
-    return time.isoformat(timespec="seconds")
+    return time.isoformat(timespec="milliseconds")
 
 
 def _sha256(secret: str) -> str:

@@ -20,13 +20,15 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.panel.voting import PAIR
 from curate.review.sample import Sample, SampleRow
-from curate.system.files import append_lines, digests, frame, read_scale, sha256
+from curate.system.files import append_lines, digests, frame, read_lines, read_scale, sha256
 
 NAME = re.compile(r"[\w.-]{1,40}", re.UNICODE)
 _BEGIN = b'{"row_id": "'
 """Start of every line, as `append` writes it."""
 _TAIL = 256
 """Number of bytes at the end of a file that must be unchanged at the next read; else it is another file, read anew."""
+FLAGS = "flags.jsonl"
+"""File with the flags of assessors; see `flags`."""
 ADJUDICATED = "adjudicated"
 """Reserved name under which final answers are stored."""
 
@@ -165,7 +167,16 @@ class Desk:
     def rows(self, person: str) -> list[SampleRow]:
         """Return a person's rows in reading order; ConfigError for an unknown person."""
         self._check_person(person)
-        return list(self.sample.rows.values()) if person == ADJUDICATED else self.sample.of(person)
+        if person == ADJUDICATED:
+            return list(self.sample.rows.values())
+        passed_on = [self.sample.rows[row_id] for row_id, _, to in self._passed_on() if to == person]
+        return [*self.sample.of(person), *passed_on]
+
+    def _passed_on(self) -> list[tuple[str, str, str]]:
+        """Return (row, assessor, new assessor) of the rows that an assessor passed on, oldest first."""
+        records = [record for _, record in read_lines(self.sample.folder / FLAGS)]
+        moves = [(record["row_id"], record.get("person", ""), record["to"]) for record in records if record.get("to")]
+        return [*dict.fromkeys(moves)]
 
     def said(self, person: str) -> dict[str, Answer]:
         """Return row -> a person's last answer, sorted by time."""
@@ -179,10 +190,16 @@ class Desk:
     def answered(self) -> Iterator[tuple[dict[str, Any], dict[str, str], str | None]]:
         """Yield every row of the survey with its answers (person -> answer) and its final answer.
 
-        The final answer is the adjudicated one, else the first in the order of the row's assessors, else None.
+        Its `assessors` are those who read it now: who passed it on and has not answered is not among them. The final
+        answer is the adjudicated one, else the first in the order of the row's assessors, else None.
         """
         answers_of = {person: self.said(person) for person in self.people()}
+        passed_on = {(row_id, by): to for row_id, by, to in self._passed_on()}
         for row in self.sample.survey.iter_rows(named=True):
+            row["assessors"] = [
+                passed_on.get((row["row_id"], person), person) if row["row_id"] not in answers_of[person] else person
+                for person in row["assessors"]
+            ]
             last_answers = {
                 who: answers[row["row_id"]].answer for who, answers in answers_of.items() if row["row_id"] in answers
             }
@@ -217,7 +234,7 @@ class Desk:
             for answer, earlier_answer in old
             if (answer.answer, answer.note) != (earlier_answer.answer, earlier_answer.note)
         ]
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
         if new:
             append(self.sample.folder, person, [replace(answer, time=now) for answer in new])
         return len(new)

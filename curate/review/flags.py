@@ -13,7 +13,7 @@ import polars as pl
 
 from curate.core.errors import ConfigError, DataError, NotFound, UserError, suggestion
 from curate.core.records import FILTERED
-from curate.review.desk import ADJUDICATED, Desk, desks
+from curate.review.desk import ADJUDICATED, FLAGS, Desk, desks
 from curate.review.drawing import outdated
 from curate.system.files import append_lines, read_lines
 
@@ -22,7 +22,6 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 """Why a row cannot be judged: the query or the text is unclear, it is not the assessor's field, or another reason."""
 Settlement = Literal["harmless", "masked"]
 CANNOT, PERSONAL = "cannot_judge", "personal_data"
-FILE = "flags.jsonl"
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,8 @@ class Flag:
     """`cannot_judge` or `personal_data`."""
     reason: str = ""
     """One of `REASONS`, of a row that cannot be judged."""
+    to: str = ""
+    """Assessor who reads the row instead, because it is not of the own field; empty if there is none."""
     at: str = ""
     """Time in UTC, ISO 8601."""
     settled: str = ""
@@ -43,7 +44,7 @@ class Flag:
 
 def of(desk: Desk) -> list[Flag]:
     """Return the flags of a sample, the last of each assessor, row and kind, oldest first."""
-    file, flags = desk.sample.folder / FILE, dict[tuple[str, str, str], Flag]()
+    file, flags = desk.sample.folder / FLAGS, dict[tuple[str, str, str], Flag]()
     for line, record in read_lines(file):
         try:
             flag = Flag(**record)
@@ -68,7 +69,7 @@ def open_flags(desk: Desk) -> list[Flag]:
     def is_open(flag: Flag) -> bool:
         if flag.flag == PERSONAL:
             return not flag.settled
-        given = [answers[person].get(flag.row_id) for person in (flag.person, ADJUDICATED)]
+        given = [answers[person].get(flag.row_id) for person in (flag.person, flag.to, ADJUDICATED) if person]
         return not any(answer and answer.answer for answer in given)
 
     return [flag for flag in of(desk) if is_open(flag)]
@@ -82,7 +83,14 @@ def raise_flag(desk: Desk, person: str, row_id: str, flag: str, reason: str = ""
         raise ConfigError(f"{flag!r} is no flag; {suggestion(flag, (CANNOT, PERSONAL))}")
     if flag == CANNOT and reason not in REASONS:
         raise ConfigError(f"{reason!r} is no reason; {suggestion(reason, REASONS)}")
-    _append(desk, Flag(row_id, person, flag, reason if flag == CANNOT else ""))
+    to = _other_reader(desk, row_id) if flag == CANNOT and reason == "field" else ""
+    _append(desk, Flag(row_id, person, flag, reason if flag == CANNOT else "", to))
+
+
+def _other_reader(desk: Desk, row_id: str) -> str:
+    """Return the assessor with the fewest rows who has not been given a row yet; empty if there is none."""
+    free = [name for name in desk.assessors if row_id not in {row.row_id for row in desk.rows(name)}]
+    return min(free, key=lambda name: len(desk.rows(name)), default="")
 
 
 def take_back(desk: Desk, person: str, row_id: str) -> None:
@@ -138,5 +146,6 @@ def _pair(desk: Desk, row_id: str) -> tuple[str, str]:
 
 
 def _append(desk: Desk, flag: Flag) -> None:
-    record = {**asdict(flag), "at": datetime.now(UTC).isoformat(timespec="seconds")}
-    append_lines(desk.sample.folder / FILE, [{name: field for name, field in record.items() if field}])
+    record = {**asdict(flag), "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    line = {name: field for name, field in record.items() if field or name == "person"}
+    append_lines(desk.sample.folder / FLAGS, [line])

@@ -7,6 +7,7 @@ from typing import Literal, cast
 from curate.core.errors import ConfigError, TableError, TableFault, UserError, suggestion
 from curate.core.figures import Record, figure
 from curate.review import desk as answers
+from curate.review import flags
 from curate.review.desk import ADJUDICATED, Answer, Desk
 from curate.review.forms import html
 from curate.review.proof import disagreements
@@ -164,9 +165,14 @@ def _record(review: Desk, file: Path, person: str, returned: Returned) -> FileRe
     past = answers.history(review.sample.folder, person)
     earlier = {answer.row_id: answer for answer in past if answer.source == file.name}
     changes = []
+    flagged = {(flag.row_id, flag.flag) for flag in flags.of(review) if flag.person == person}
     for entry in returned.answers:
+        if entry.flag and (entry.row_id, entry.flag) not in flagged:
+            flags.raise_flag(review, person, entry.row_id, entry.flag, "other")
         current_answer = current.get(entry.row_id, Answer(entry.row_id, None))
         imported = earlier.get(entry.row_id)
+        if entry.flag and not entry.note:
+            continue
         if not imported or entry.answer not in (None, imported.answer) or entry.note not in ("", imported.note):
             word, note = (
                 entry.answer or current_answer.answer,

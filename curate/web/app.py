@@ -18,7 +18,7 @@ from curate.web.view_pages import ViewPages
 def app(view: ViewPages, review: ReviewPages | None, entrance: Entrance) -> Starlette:
     """Return the app of a run, with `review` the pages of a sample too; it only answers requests that may enter."""
     pages = review or view
-    of_sample = [*review.routes(), *DecidePages(review).routes()] if review else []
+    of_sample = [*review.routes(), *DecidePages(review).routes(), *review.own_routes()] if review else []
 
     def wrong(request: Request, error: Exception) -> Response:
         of_review = review is not None and request.url.path.startswith(("/review", "/enter"))

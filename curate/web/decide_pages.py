@@ -1,6 +1,6 @@
 """Pages of the adjudicator, who rules on rows on which readers differ, and of the lead, who follows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -30,9 +30,9 @@ class PersonProgress:
 
     person: str
     progress: ReadingProgress
-    cannot: int
-    """Rows that the person cannot judge."""
-    personal: int
+    cannot: Sequence[flags.Flag]
+    """Open flags of rows that the person cannot judge."""
+    personal: Sequence[flags.Flag]
     """Open flags of personal data."""
     seconds: float | None
     """Median time of an answer; None before the second one."""
@@ -59,12 +59,12 @@ class DecidePages:
             Route("/review/progress", self.progress),
         ]
 
-    def queue(self, _request: Request) -> Response:
+    def queue(self, request: Request) -> Response:
         """Redirect to the first row to decide, or show that there is none."""
         waiting = self._waiting()
         if waiting:
             return self._review.see(f"/review/decide/{waiting[0]}")
-        return self._review.shown("decided", 200, {"rows": list(self._desk.said(ADJUDICATED))})
+        return self._review.shown("decided", 200, {"rows": list(self._desk.said(ADJUDICATED))}, request)
 
     def item(self, request: Request) -> Response:
         """Show a row with the answers of its unnamed readers."""
@@ -84,6 +84,7 @@ class DecidePages:
                 self._review.access.log("revealed", request.state.visitor.person, row_id)
                 return self._review.see(f"/review/decide/{row_id}")
             if self._revealed(row_id) or typed.get("seen", "") != seen(stored):
+                self._review.access.log("conflict", request.state.visitor.person, row_id)
                 return self._item(request, row_id, 409)
             answer = Answer(row_id, typed.get("answer"), typed.get("note", "").strip(), source=SOURCE)
             self._desk.record(ADJUDICATED, [answer])
@@ -103,22 +104,24 @@ class DecidePages:
             "decide",
             status,
             {
-                **self._review.item(row),
+                **self._review.item(row, self._review.language(request)),
                 "address": f"{self._review.base}/review/decide/{row_id}",
                 "readers": shuffled(given, self._desk.sample.design.seed, "decide", row_id),
                 "keys": keys(self._review.form.answers, taken="RUX"),
                 "final": final,
                 "seen": seen(final),
                 "revealed": revealed,
+                "asks": not final or "change" in request.query_params or status != 200,
                 "labels": labels if revealed else None,
                 "conflict": status != 200,
                 "following": next((name for name in waiting if name != row_id), None),
                 "remaining": len(waiting),
                 "proof": request.state.proof,
             },
+            request,
         )
 
-    def progress(self, _request: Request) -> Response:
+    def progress(self, request: Request) -> Response:
         """Show how far every assessor is, and what is open."""
         open_flags = flags.open_flags(self._desk)
         people = [self._person(person, open_flags) for person in self._desk.assessors]
@@ -130,13 +133,13 @@ class DecidePages:
                 "people": people,
                 "others": others,
                 "waiting": self._waiting(),
-                "flags": open_flags,
                 "personal": len({flag.row_id for flag in open_flags if flag.flag == flags.PERSONAL}),
             },
+            request,
         )
 
     def _person(self, person: str, open_flags: list[flags.Flag]) -> PersonProgress:
-        own = [flag.flag for flag in open_flags if flag.person == person]
+        own = [flag for flag in open_flags if flag.person == person]
         said = self._desk.said(person)
         expected = dict(self._desk.sample.survey.select("row_id", "expected").drop_nulls().iter_rows())
         controls = [said[row].answer == answer for row, answer in expected.items() if row in said and said[row].answer]
@@ -147,8 +150,8 @@ class DecidePages:
         return PersonProgress(
             person,
             ReadingOrder.of(self._desk, person).progress,
-            own.count(flags.CANNOT),
-            own.count(flags.PERSONAL),
+            [flag for flag in own if flag.flag == flags.CANNOT],
+            [flag for flag in own if flag.flag == flags.PERSONAL],
             median(typical) if typical else None,
             (sum(controls), len(controls)),
             max((answer.time for answer in said.values()), default=""),

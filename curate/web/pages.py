@@ -1,6 +1,6 @@
 """What all pages share: the template environment, forms, and files of style and script."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from curate.core.languages import base_language
 from curate.system import resources
 from curate.view import charts
 from curate.web.addresses import Links
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from curate.web.index import RunIndex
 
+LANGUAGES = ("zh", "en")
 LARGEST = 64 * 1024
 """Maximum bytes of a form, enough for a note of thousands of characters."""
 FILES: Mapping[str, tuple[str, str]] = {
@@ -75,6 +77,15 @@ def rendered(
         meanings=index.meanings.get(language) or next(iter(index.meanings.values()), {}),
         **values,
     )
+
+
+def language_of(request: Request, default: str, languages: Sequence[str] = LANGUAGES) -> str:
+    """Return the language of the page: of the address, an earlier choice, the browser, the run, or English."""
+    chosen = [request.query_params.get("lang"), request.cookies.get("view_language")]
+    accepted = request.headers.get("accept-language", "").split(",")
+    preferred = [base_language(tag.partition(";")[0].strip().lower()) for tag in accepted]
+    tags = [*chosen, *preferred, default, base_language(default), "en"]
+    return next(tag for tag in tags if tag in languages and tag is not None)
 
 
 async def fields(request: Request) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any
 from urllib.parse import quote
@@ -15,14 +15,15 @@ from starlette.routing import Route
 
 from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE, plain
-from curate.review import Answer, Desk, SampleRow, flags
+from curate.review import Answer, Desk, Sample, SampleRow, flags
 from curate.review import forms as guide
 from curate.review.access import Access
+from curate.review.forms import Form
 from curate.system import resources
 from curate.view import charts
 from curate.web.guard import ENTER, HEADERS, OWNER, Entrance, Visitor
 from curate.web.highlight import pieces
-from curate.web.pages import environment, fields, typed_fields
+from curate.web.pages import LANGUAGES, environment, fields, language_of, typed_fields
 
 # Position of an assessor in a sample: rows answered, the next open row, the last answer.
 
@@ -147,7 +148,14 @@ class ReviewPages:
         self.desk, self.form, self.base = review, review.sample.form, base
         self.access = Access(review)
         self.classes = charts.classes(review.sample.scale)
-        self.render = _renderer(review, base)
+        own = review.sample.form.language
+        samples = {
+            language: replace(review.sample, design=replace(review.sample.design, language=language))
+            for language in LANGUAGES
+        }
+        self.samples = {**samples, own: review.sample}
+        """Language of a reader -> the sample, with form and meanings in it."""
+        self._renderers = {language: _renderer(sample, base) for language, sample in self.samples.items()}
         self.one_at_a_time = RLock()
 
     def routes(self) -> list[Route]:
@@ -160,6 +168,13 @@ class ReviewPages:
             Route("/review/by/{person}", self.resume, methods=["GET", "POST"]),
             Route("/review/by/{person}/{row_id}", self.row),
             Route("/review/by/{person}/{row_id}", self.answer, methods=["POST"]),
+        ]
+
+    def own_routes(self) -> list[Route]:
+        """Return the addresses by which an invited assessor opens a row, behind all others that begin as they do."""
+        return [
+            Route("/review/{row_id}", self.row),
+            Route("/review/{row_id}", self.answer, methods=["POST"]),
         ]
 
     def may(self, visitor: Visitor, path: str) -> bool:
@@ -185,19 +200,24 @@ class ReviewPages:
         """Return a page of the guard, which shows nothing of the sample."""
         return self.shown(name, status, values)
 
-    def shown(self, name: str, status: int, values: dict[str, Any]) -> Response:
-        """Return a rendered page as a response."""
-        return Response(self.render(name, values), status, HEADERS, media_type="text/html")
+    def shown(self, name: str, status: int, values: dict[str, Any], request: Request | None = None) -> Response:
+        """Return a page as a response, in the language of the browser or, without a request, of the sample."""
+        html = self._renderers[self.language(request)](name, values)
+        return Response(html, status, HEADERS, media_type="text/html")
+
+    def language(self, request: Request | None) -> str:
+        """Return the language of a reader."""
+        return language_of(request, self.form.language, tuple(self.samples)) if request else self.form.language
 
     async def enter(self, request: Request) -> Response:
         """Show the form for a link or a code, which a GET never uses up; a POST exchanges it for a pass."""
-        if request.method == "GET":
-            return self.shown("enter", 200, {"wrong": False})
+        if request.method != "POST":
+            return self.shown("enter", 200, {"wrong": False}, request)
         typed = await typed_fields(request)
         secret = (typed.get("token") or typed.get("code") or "").strip().rpartition("#")[2].replace(" ", "")
         entered = await run_in_threadpool(self.access.enter, secret) if secret else None
         if entered is None:
-            return self.shown("enter", 403, {"wrong": True})
+            return self.shown("enter", 403, {"wrong": True}, request)
         invitation, browser_pass = entered
         page = "/" if invitation.role == "reader" else "/review"
         entrance: Entrance = request.state.entrance
@@ -213,11 +233,11 @@ class ReviewPages:
         if visitor.role == "lead" or self.access.invitations():
             return self.see("/review/progress")
         progress = [(person, ReadingOrder.of(self.desk, person).progress) for person in self.desk.assessors]
-        return self.shown("people", 200, {"people": progress})
+        return self.shown("people", 200, {"people": progress}, request)
 
-    def guide(self, _request: Request) -> Response:
+    def guide(self, request: Request) -> Response:
         """Show the guide for assessors."""
-        return self.shown("guide", 200, {"guide": guide.html(self.desk.sample.guide)})
+        return self.shown("guide", 200, {"guide": guide.html(self.desk.sample.guide)}, request)
 
     def colours(self, _request: Request) -> Response:
         """Return a style sheet with the colours of the grades; empty for the default scale of five grades."""
@@ -248,7 +268,7 @@ class ReviewPages:
             status,
             {
                 **self._common(request, person, reading),
-                **self.item(reading.rows[index]),
+                **self.item(reading.rows[index], self.language(request)),
                 "number": index + 1,
                 "keys": keys(self.form.answers),
                 "chosen": answer.answer if answer else None,
@@ -261,15 +281,17 @@ class ReviewPages:
                 "open_rows": reading.open_rows,
                 "guide": guide.html(self.desk.sample.guide),
             },
+            request,
         )
 
-    def item(self, row: SampleRow) -> dict[str, Any]:
+    def item(self, row: SampleRow, language: str) -> dict[str, Any]:
         """Return the template values of a row: its texts, and the answers with their meanings and colours."""
+        sample = self.samples[language]
         positives = self.desk.sample.scale.positives if self.form.name == "relevance" else None
         return {
             "row_id": row.row_id,
-            "texts": self._texts(row.texts),
-            "meanings": self.desk.sample.meanings,
+            "texts": _texts(sample.form, row.texts),
+            "meanings": sample.meanings,
             "classes": {answer: self.classes.get(answer, f"g-{answer}") for answer in self.form.answers},
             "cut": len(positives) if positives else 0,
         }
@@ -286,11 +308,11 @@ class ReviewPages:
             self.access.log("conflict", person, row_id)
             return await run_in_threadpool(self._row, request, person, row_id, 409, conflict)
 
-    def wrong(self, _request: Request, error: Exception) -> Response:
+    def wrong(self, request: Request, error: Exception) -> Response:
         """Show an error page."""
         status = 400 if isinstance(error, ConfigError) else getattr(error, "status_code", 500)
         message = str(error) if isinstance(error, UserError) else ""
-        return self.shown("wrong", status, {"status": status, "said": message})
+        return self.shown("wrong", status, {"status": status, "said": message}, request)
 
     def see(self, path: str) -> Response:
         """Return a redirect to a page of the app."""
@@ -304,7 +326,7 @@ class ReviewPages:
         undecided = [row.row_id for row in reading.rows if not (reading.said.get(row.row_id) or _NONE).answer]
         first = reading.rows[0].row_id if reading.rows else None
         common = self._common(request, person, reading)
-        return self.shown("done", 200, {**common, "undecided": undecided, "first": first})
+        return self.shown("done", 200, {**common, "undecided": undecided, "first": first}, request)
 
     def _answered(self, person: str, row_id: str, fields: dict[str, str]) -> str:
         """Store a form's note, answer and flag; return the address to go to."""
@@ -349,7 +371,7 @@ class ReviewPages:
             reading = ReadingOrder.of(self.desk, person)
             _or_404(reading.place(row_id))
             withdrawn = reading.said.get(row_id, Answer(row_id, None))
-            if fields.get("last", "") != (withdrawn.answer or ""):
+            if fields.get("last", "") != mark(withdrawn.answer or ""):
                 return _address(person, row_id)
             self.desk.record(person, [Answer(row_id, None, withdrawn.note, source=SOURCE)])
         return _address(person, row_id, undone=withdrawn.answer or "")
@@ -363,36 +385,37 @@ class ReviewPages:
             "address": self.base + _address(person),
             "progress": reading.progress,
             "last": reading.last,
+            "last_seen": mark(reading.last.answer or "") if reading.last else "",
             "proof": request.state.proof,
             "told": [(name, answer) for name, answer in notices.items() if answer in self.form.answers],
         }
 
-    def _texts(self, texts: tuple[str, ...]) -> list[tuple[str, str, list[tuple[str, bool]]]]:
-        """Return (name, header, pieces) of every text, with matches of the query marked."""
-        query = texts[0] if self.form.texts[0] == "query" else ""
-        columns = zip(self.form.texts, texts, strict=True)
-        return [
-            (name, self.form.headers[name], pieces("" if name == "query" else query, text)) for name, text in columns
-        ]
-
     def _person(self, request: Request) -> str:
-        person: str = request.path_params["person"]
+        visitor: Visitor = request.state.visitor
+        person: str = request.path_params.get("person", visitor.person)
         if person not in self.desk.assessors:
             raise HTTPException(404)
         return person
 
 
-def _renderer(review: Desk, base: str) -> Callable[[str, dict[str, Any]], str]:
-    """Return a function of (name of a page, its values) that returns HTML in the sample's language."""
-    form, templates = review.sample.form, environment()
+def _texts(form: Form, texts: tuple[str, ...]) -> list[tuple[str, str, list[tuple[str, bool]]]]:
+    """Return (name, header, pieces) of every text, with matches of the query marked."""
+    query = texts[0] if form.texts[0] == "query" else ""
+    columns = zip(form.texts, texts, strict=True)
+    return [(name, form.headers[name], pieces("" if name == "query" else query, text)) for name, text in columns]
+
+
+def _renderer(sample: Sample, base: str) -> Callable[[str, dict[str, Any]], str]:
+    """Return a function of (name of a page, its values) that returns HTML in the language of its design."""
+    form, templates = sample.form, environment()
     words: Any = resources.words("web/templates/words.yaml", form.language)
     templates.globals.update(
         form=form,
         words={**words, **words["items"]} if form.question else words,
         language=form.language,
         base=base,
-        name=review.sample.design.name,
-        coloured=review.sample.scale != FIVE and not form.question,  # answers to a question have no order
+        name=sample.design.name,
+        coloured=sample.scale != FIVE and not form.question,  # answers to a question have no order
     )
     return lambda name, values: templates.get_template(f"{name}.html.j2").render(values)
 

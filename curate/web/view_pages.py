@@ -18,18 +18,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from curate.core.errors import DataError, UserError
-from curate.core.languages import base_language
 from curate.system import resources
 from curate.view import charts
 from curate.web import addresses, shown
 from curate.web.filters import PAGE, PairFilter, QueryOrder, query_rows
 from curate.web.guard import HEADERS
 from curate.web.index import RunIndex, answers_mark, cache_of, marks, opened
-from curate.web.pages import environment, fields, rendered
+from curate.web.pages import LANGUAGES, environment, fields, language_of, rendered
 from curate.web.replies import JudgedTexts
 from curate.web.run_state import state_of
 
-LANGUAGES = ("zh", "en")
 TABS = ("overview", "queries", "pairs", "judges")
 LONGEST = 200
 """Characters of a search."""
@@ -92,7 +90,7 @@ class ViewPages:
             request,
             index,
             "overview",
-            state=state_of(index.run, self._language(request, index.language)),
+            state=state_of(index.run, language_of(request, index.language)),
             verdicts=shown.verdict_counts(index),
             filter=chosen,
             orders=_orders(index)[1:],
@@ -230,7 +228,7 @@ class ViewPages:
 
     def wrong(self, request: Request, error: Exception) -> Response:
         """Show an error as a page."""
-        language = self._language(request, "en")
+        language = language_of(request, "en")
         words: Any = resources.words("web/templates/view.words.yaml", language)
         if isinstance(error, HTTPException):
             status, detail = error.status_code, error.detail if error.status_code == _GONE else ""
@@ -257,7 +255,7 @@ class ViewPages:
         return HTTPException(404, f"{name}: {dropped.stage}: {dropped.reason}{nearest}")
 
     def _page(self, request: Request, index: RunIndex, name: str, **values: Any) -> Response:  # noqa: ANN401
-        language = self._language(request, index.language)
+        language = language_of(request, index.language)
         other = next(tag for tag in LANGUAGES if tag != language)
         html = rendered(
             self.templates,
@@ -285,14 +283,6 @@ class ViewPages:
     def _query_address(self, order: QueryOrder, number: int = 1) -> str:
         page = str(number) if number > 1 else ""
         return self.links.page("queries", {"order": order.name, "of": order.of, "page": page})
-
-    def _language(self, request: Request, default: str) -> str:
-        """Return the language of the page: of the address, an earlier choice, the browser, the run, or English."""
-        chosen = [request.query_params.get("lang"), request.cookies.get("view_language")]
-        accepted = request.headers.get("accept-language", "").split(",")
-        preferred = [base_language(tag.partition(";")[0].strip().lower()) for tag in accepted]
-        languages = [*chosen, *preferred, base_language(default), "en"]
-        return next(tag for tag in languages if tag in LANGUAGES and tag is not None)
 
 
 def _paged(rows: pl.DataFrame, number: str) -> tuple[pl.DataFrame, int, int]:

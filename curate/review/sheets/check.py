@@ -19,6 +19,8 @@ _ID = re.compile(r"(?=.*\d)[\w.:/+-]+", re.ASCII)
 _MADE = "which a spreadsheet made of it as a number or a date"
 _BOX = ("true", "false")
 OTHERS = "correct the row, or import the others with --keep-good-rows"
+SIGNS = {"?": "cannot_judge", "!": "personal_data"}
+"""Sign in place of an answer -> flag, unless it is one of the answers."""
 _TICKED = (("yes", "no"), ("y", "n"), ("是", "否"))
 """Pairs of answers that a checkbox stores as TRUE and FALSE."""
 
@@ -33,6 +35,8 @@ class SheetEntry:
     note: str
     row: int
     """Number of the row as a spreadsheet counts, from 1."""
+    flag: str = ""
+    """`cannot_judge` for `?` in place of an answer, `personal_data` for `!`; empty without one."""
 
 
 class SheetProblem(Record, schema_name="problem"):
@@ -130,8 +134,9 @@ class _Checker:
             self._problem(line, column, row_id, fault, expected)
         answer, note = self._answer(cells["answer"]), cells.get("note", "")
         note = plain(note).strip() if canonical(note) else ""
-        if answer or note:
-            self.entries.setdefault(row_id, []).append(SheetEntry(row_id, answer, note, line.number))
+        flag = "" if answer else SIGNS.get(fold(cells["answer"]), "")
+        if answer or note or flag:
+            self.entries.setdefault(row_id, []).append(SheetEntry(row_id, answer, note, line.number, flag))
 
     def returned(self) -> Returned:
         """Return all entries and problems."""
@@ -165,7 +170,8 @@ class _Checker:
             position = difference(cells[column], text) if column in cells else None
             if position is not None:
                 yield column, f"a text that was edited, from character {position} on", "the text as it was handed out"
-        if fold(cells["answer"]) and self._answer(cells["answer"]) is None:
+        is_empty = fold(cells["answer"]) in ("", *SIGNS)
+        if not is_empty and self._answer(cells["answer"]) is None:
             # a date, a time or a truth value is never typed as an answer
             converted = like_value(canonical(cells["answer"])) and isinstance(folded(seen(cells["answer"])), str)
             remark = f", {_MADE}" if converted else ""
@@ -199,4 +205,4 @@ class _Checker:
                 )
                 self.problems.append(problem)
         notes = dict.fromkeys(entry.note for entry in entries if entry.note)
-        return SheetEntry(first.row_id, first.answer, "\n".join(notes), first.row)
+        return SheetEntry(first.row_id, first.answer, "\n".join(notes), first.row, first.flag)

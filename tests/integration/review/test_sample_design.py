@@ -20,7 +20,6 @@ import pytest
 
 from tests.support.runs import Done, curate, ran
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 46 is believed done")
 
 QUERIES, DEPTH = 120, 50
 LETTERS = "bcfkmnpt"

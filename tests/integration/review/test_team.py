@@ -49,7 +49,6 @@ from tests.support.reviewing_team import (
 )
 from tests.support.runs import curate, ran, started
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 46 is believed done")
 
 WANG, LI = PERSONS
 PUBLIC = "https://review.hospital.cn"
