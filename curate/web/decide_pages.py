@@ -125,13 +125,13 @@ class DecidePages:
         """Show how far every assessor is, and what is open."""
         open_flags = flags.open_flags(self._desk)
         people = [self._person(person, open_flags) for person in self._desk.assessors]
-        others = [one for one in self._review.access.invitations() if one.role != "assessor"]
+        newest = {one.person: one for one in self._review.access.invitations() if one.role != "assessor"}
         return self._review.shown(
             "progress",
             200,
             {
                 "people": people,
-                "others": others,
+                "others": list(newest.values()),
                 "waiting": self._waiting(),
                 "personal": len({flag.row_id for flag in open_flags if flag.flag == flags.PERSONAL}),
             },

@@ -91,7 +91,8 @@ class Entrance:
     def host_known(self, header: str) -> bool:
         """Return whether a Host header is the app's."""
         if self.public_url:
-            return header.lower() == urlsplit(self.public_url).netloc.lower()
+            parts = urlsplit(self.public_url)
+            return header.lower() in (parts.netloc.lower(), parts.hostname)  # proxies may leave the port out
         try:
             return self.is_host(urlsplit(f"//{header}").hostname or "")
         except ValueError:

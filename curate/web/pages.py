@@ -88,6 +88,13 @@ def language_of(request: Request, default: str, languages: Sequence[str] = LANGU
     return next(tag for tag in tags if tag in languages and tag is not None)
 
 
+def remembering(response: Response, request: Request, base: str) -> Response:
+    """Return a response with a cookie of the language, if the address chooses one."""
+    if (language := request.query_params.get("lang")) in LANGUAGES and language:
+        response.set_cookie("view_language", language, path=base or "/", httponly=True, samesite="strict")
+    return response
+
+
 async def fields(request: Request) -> dict[str, str]:
     """Return the fields of a form; HTTP error 403 without the app's CSRF field, 413 if the form is too large."""
     typed = await typed_fields(request)

@@ -23,7 +23,7 @@ from curate.system import resources
 from curate.view import charts
 from curate.web.guard import ENTER, HEADERS, OWNER, Entrance, Visitor
 from curate.web.highlight import pieces
-from curate.web.pages import LANGUAGES, environment, fields, language_of, typed_fields
+from curate.web.pages import LANGUAGES, environment, fields, language_of, remembering, typed_fields
 
 # Position of an assessor in a sample: rows answered, the next open row, the last answer.
 
@@ -203,7 +203,8 @@ class ReviewPages:
     def shown(self, name: str, status: int, values: dict[str, Any], request: Request | None = None) -> Response:
         """Return a page as a response, in the language of the browser or, without a request, of the sample."""
         html = self._renderers[self.language(request)](name, values)
-        return Response(html, status, HEADERS, media_type="text/html")
+        response = Response(html, status, HEADERS, media_type="text/html")
+        return remembering(response, request, self.base) if request else response
 
     def language(self, request: Request | None) -> str:
         """Return the language of a reader."""

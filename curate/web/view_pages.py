@@ -24,7 +24,7 @@ from curate.web import addresses, shown
 from curate.web.filters import PAGE, PairFilter, QueryOrder, query_rows
 from curate.web.guard import HEADERS
 from curate.web.index import RunIndex, answers_mark, cache_of, marks, opened
-from curate.web.pages import LANGUAGES, environment, fields, language_of, rendered
+from curate.web.pages import LANGUAGES, environment, fields, language_of, remembering, rendered
 from curate.web.replies import JudgedTexts
 from curate.web.run_state import state_of
 
@@ -271,11 +271,7 @@ class ViewPages:
             **values,
         )
         response = Response(html, 200, HEADERS, media_type="text/html")
-        if request.query_params.get("lang") in LANGUAGES:
-            response.set_cookie(
-                "view_language", language, path=self.links.base or "/", httponly=True, samesite="strict"
-            )
-        return response
+        return remembering(response, request, self.links.base)
 
     def _pair_address(self, row: Mapping[str, Any]) -> str:
         return self.links.pair(row["query_id"], row["doc_id"])

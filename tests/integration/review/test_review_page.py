@@ -49,8 +49,8 @@ def page(server: Server, two: tuple[Page, Page]) -> Iterator[Page]:
 
 def entered(page: Page, server: Server, person: str) -> Page:
     """Choose a name on the page that the address leads to."""
-    page.browser.get(server.address)
-    assert page.browser.current_url == f"{server.origin}/review"
+    page.browser.get(f"{server.address}&lang=zh")
+    assert page.browser.current_url == f"{server.origin}/review?lang=zh"
     page.browser.find_element("xpath", f"//a[contains(., '{person}')]").click()
     page.wait("document.querySelector('form.row') !== null")
     return page

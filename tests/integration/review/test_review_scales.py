@@ -50,7 +50,7 @@ def page(server: tuple[Server, str], browser: Page) -> Iterator[Page]:
     for file in (server[0].folder / "answers").glob("*"):
         file.unlink()
     browser.size(1280, 800)
-    browser.browser.get(server[0].address)
+    browser.browser.get(f"{server[0].address}&lang=zh")
     browser.browser.find_element("css selector", ".people a").click()
     browser.wait("document.querySelector('form.row') !== null")
     yield browser
@@ -74,7 +74,7 @@ def test_nothing_is_cut_off_on_a_screen_or_a_phone(server: tuple[Server, str], p
     person = page.browser.current_url
     for width, height, phone in ((1280, 800, False), (390, 844, True)):
         page.size(width, height, phone=phone)
-        for path in (person, f"{server[0].origin}/guide"):
+        for path in (person, f"{server[0].origin}/review/guide"):
             page.browser.get(path)
             assert page.see("document.documentElement.scrollWidth") == width, path
         page.browser.get(person)
@@ -102,7 +102,7 @@ def test_every_label_stands_out_from_its_colour(page: Page, theme: str) -> None:
 
 def test_the_guide_says_what_every_grade_means(server: tuple[Server, str], page: Page) -> None:
     scale = Sample.load(server[0].folder).scale
-    page.browser.get(f"{server[0].origin}/guide")
+    page.browser.get(f"{server[0].origin}/review/guide")
     cells = page.see("[...document.querySelectorAll('tbody tr')].map(row => [...row.cells].map(x => x.innerText))")
     assert [row[0] for row in cells] == list(scale.labels)
     assert [row[1] for row in cells] == [f"grade {place}" for place in range(len(scale.labels))]

@@ -20,7 +20,6 @@ import pytest
 
 from tests.support.runs import Done, curate, ran
 
-
 QUERIES, DEPTH = 120, 50
 LETTERS = "bcfkmnpt"
 WORST = "D"

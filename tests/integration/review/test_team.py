@@ -49,7 +49,6 @@ from tests.support.reviewing_team import (
 )
 from tests.support.runs import curate, ran, started
 
-
 WANG, LI = PERSONS
 PUBLIC = "https://review.hospital.cn"
 DAY = 24 * 3600

@@ -201,7 +201,7 @@ def test_moving_keeps_a_note_and_gives_no_grade(desk: Desk, client: httpx.Client
     sent(client, rows[1], {**opened(client, rows[1]), "go": "previous", "note": "无法判断"})
     assert (desk.said(ZHANG)[rows[1]].answer, desk.said(ZHANG)[rows[1]].note) == (None, "无法判断")
     assert sent(client, rows[0], {**opened(client, rows[0]), "go": "previous"}).headers["location"].endswith(rows[0])
-    assert "仅备注 1" in client.get("/review").text
+    assert "仅备注或标记 1" in client.get("/review").text
 
 
 def test_the_end_names_what_has_a_note_only(desk: Desk, client: httpx.Client) -> None:
