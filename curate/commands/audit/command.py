@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from curate.commands.audit.correction import FIGURES
 from curate.commands.audit.stage import AuditFigures
 from curate.core.records import AUDITED
 from curate.panel import judge_dependence
+from curate.review.audit_correction import FIGURES
 from curate.runs.command import RUN, Names, argument, option
 from curate.runs.opening import need_audit, scored
 from curate.runs.options import OnPipeline, Plannable

@@ -10,7 +10,6 @@ import polars as pl
 from curate.ask import build, privacy_guard, seating
 from curate.commands.audit import Config, page
 from curate.commands.audit import labels as audit
-from curate.commands.audit.correction import CorrectedCounts, corrected_counts
 from curate.commands.audit.labels import AuditMeasure, PatchSizes, mean
 from curate.core.config import Json, check
 from curate.core.duplicates import same_text
@@ -28,6 +27,7 @@ from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval import ranking
 from curate.review import Desk
+from curate.review.audit_correction import CorrectedCounts, corrected_counts
 from curate.review.desk import graded_desks, relevance_desks
 from curate.runs import card_facts
 from curate.stats import rank_correlation

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.commands.audit import correction, stage
 from curate.commands.audit import labels as audit
+from curate.commands.audit import stage
 from curate.commands.audit.labels import MISSED, PatchSizes
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import AUDITED, VERDICTS
@@ -17,6 +17,7 @@ from curate.core.scale import FIVE
 from curate.panel import sampling_design
 from curate.panel.audit_design import LABELLED, UNLABELLED, allocate, strata
 from curate.panel.voting import PAIR
+from curate.review import audit_correction
 from curate.system.files import frame
 from tests.support.defined import defined
 
@@ -232,7 +233,7 @@ def test_a_sample_of_all_pairs_corrects_to_the_truth() -> None:
     truth = {("q1", "d1"), ("q1", "d2"), ("q1", "d3"), ("q2", "d3"), ("q3", "d7")}
     pairs = strata(SAID, GIVEN)
     answers = pairs.with_columns(relevant=pl.Series([row in truth for row in pairs.select(PAIR).iter_rows()]))
-    found = correction.correct(pairs, answers, ["q1", "q2", "q3"])
+    found = audit_correction.correct(pairs, answers, ["q1", "q2", "q3"])
     given_ = set(GIVEN.select(PAIR).iter_rows())
     judged = set(SAID.select(PAIR).iter_rows())
     assert defined(found.false_negatives).value == pytest.approx(len(truth - given_) / 3)
