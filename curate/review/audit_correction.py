@@ -18,8 +18,9 @@ queries and 500 answers, coverage fell to 0.90 with s proportional to V, and was
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -27,11 +28,14 @@ import polars as pl
 
 from curate.core.errors import DataError
 from curate.core.figures import ABSENT, Record, figure
-from curate.panel.audit_design import LABELLED, UNLABELLED
+from curate.core.scale import Scale
+from curate.panel import audit_design
+from curate.panel.audit_design import CLAIMED, LABELLED
 from curate.review.agreement import SampleEstimate, checked
 from curate.review.desk import Desk
 from curate.stats.sample_estimates import LEVEL, Bounded, Estimate, StratumCounts, share
 from curate.stats.tally import Floats
+from curate.system.files import read_json, read_table
 
 
 class Mean(Bounded):
@@ -69,7 +73,7 @@ def correct(pairs: pl.DataFrame, answers: pl.DataFrame, queries: Sequence[str], 
             "audit: found more answers than pairs in a stratum; give the pairs that the sample was drawn of"
         )
     labelled = np.array([name.endswith(LABELLED) for name in names], dtype=bool)
-    claimed = [column for column, name in enumerate(names) if name == f"relevant{UNLABELLED}"]
+    claimed = [column for column, name in enumerate(names) if name == CLAIMED]
     counts = [StratumCounts(*(int(table[:, column].sum()) for table in (size, answered, hits))) for column in claimed]
     return Corrected(
         answered=len(answers),
@@ -132,6 +136,8 @@ def _count_table(rows: pl.DataFrame, queries: Sequence[str], names: Sequence[str
 
 # Audit counts corrected by people's answers to a sample.
 
+LEXICAL = "bm25"
+"""Kind of lexical retrievers, and the name of the packaged one."""
 FIGURES = ("false_negatives", "false_positives", "positives", "precision")
 
 
@@ -154,14 +160,15 @@ class CorrectedCounts(Record, schema_name="corrected"):
     )
 
 
-def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> CorrectedCounts:
+def corrected_counts(sample_answers: Desk, frames: Iterable[pl.DataFrame], queries: Sequence[str]) -> CorrectedCounts:
     """Return the figures of `Corrected`, rounded.
 
-    `pairs` are the current pairs by `audit_design.strata`. A sample drawn from other pairs or strata is `outdated`, and
-    no figure is defined.
+    `frames` are the current pairs by each design of `frames`; the one that the sample was drawn from counts. A sample
+    drawn from other pairs or strata is `outdated`, and no figure is defined.
     """
     design = sample_answers.sample.design
-    if _outdated(sample_answers, pairs):
+    pairs = next((frame for frame in frames if not _outdated(sample_answers, frame)), None)
+    if pairs is None:
         return CorrectedCounts(design.name, outdated=True)
     rows = [row for row in checked(sample_answers) if row.settled]
     answers = [(row.ids[0], row.stratum, row.relevant) for row in rows]
@@ -178,6 +185,20 @@ def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequenc
             for name, bounded in figures.items()
         },
     )
+
+
+def frames(verdicts: pl.DataFrame, labels: pl.DataFrame, pool: Path, scale: Scale) -> Iterator[pl.DataFrame]:
+    """Yield the judged pairs with their strata by each design: first `audit_design.strata`, then `cells`.
+
+    `pool` is the folder of the stage. Its lexical retrievers are those of the kind `bm25`, and `bm25` itself, which an
+    extended run does not record again.
+    """
+    mark = pool / "stage.json"
+    identities = (read_json(mark)["made_from"].get("outside") or {}) if mark.is_file() else {}
+    kinds = {name: identity.get("kind") for name, identity in identities.items() if isinstance(identity, Mapping)}
+    lexical = {LEXICAL, *(name for name, kind in kinds.items() if kind == LEXICAL)}
+    yield audit_design.strata(verdicts, labels, read_table(pool, "pool"), lexical, scale)
+    yield audit_design.cells(verdicts, labels)
 
 
 def _outdated(sample_answers: Desk, pairs: pl.DataFrame) -> bool:

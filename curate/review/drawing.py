@@ -14,7 +14,7 @@ from curate.core.sampling import generator, shuffled
 from curate.core.scale import FIVE, Scale
 from curate.panel import audit_design, sampling_design
 from curate.panel.voting import PAIR
-from curate.review import planning
+from curate.review import audit_correction, planning
 from curate.review.desk import ADJUDICATED, checked, relevance_desks
 from curate.review.planning import of_scores, wanted
 from curate.review.sample import OF_SOME, Design, Sample, Stratum, name_row
@@ -58,7 +58,7 @@ class SampleOptions:
     name: str = "expert"
     size: int | None = None
     target: str | None = None
-    """Purpose of the sample, one of `planning.TARGETS`; None for the figures in `margins`, or for `both`."""
+    """Purpose of the sample, one of `planning.TARGETS`, of an audit `fp`; None for the default, or for `margins`."""
     margins: Sequence[str] = ()
     """Requested half widths of 95 % intervals, instead of a size, as typed: `0.01` or `precision=0.02`."""
     assessors: Sequence[str] = ("assessor",)
@@ -105,12 +105,15 @@ class SampleOptions:
             raise ConfigError(
                 f"--target: found {self.target!r} with --for-scores, whose figures are scores of models; leave it out"
             )
-        if self.of == "audit" and self.target is not None:
+        if self.of == "audit" and self.target not in (None, audit_design.FP):
             raise ConfigError(
-                f"--target: found {self.target!r} with --of audit, whose sample goes in quarters to its four cells; "
-                "leave out --target"
+                f"--target: found {self.target!r} with --of audit, expected {audit_design.FP} or none; leave out "
+                "--target, for false negatives and false positives"
             )
-        _ = of_scores(self.margins) if self.of == "scores" else wanted(self.target, self.margins)
+        if self.of == "scores":
+            of_scores(self.margins)
+        elif self.of != "audit":
+            wanted(self.target, self.margins)
 
     @property
     def of_items(self) -> bool:
@@ -152,7 +155,8 @@ def plan(run: Path, order: SampleOptions) -> tuple[pl.DataFrame, planning.Sample
     sizes = sampling_design.counts(stratified)
     if order.of == "audit":
         guesses = planning.guesses(sizes, ())
-        drawn = audit_design.allocate(sizes, {name: guess for name, (guess, _) in guesses.items()}, order.size or 0)
+        shares = {name: guess for name, (guess, _) in guesses.items()}
+        drawn = audit_design.allocate(sizes, shares, order.size or 0, order.target)
         return stratified, planning.anticipated(sizes, guesses, drawn, {})
     guesses = planning.guesses(sizes, relevance_desks(run))
     shares = {name: guess for name, (guess, _) in guesses.items()}
@@ -171,7 +175,8 @@ def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
         raise DataError(
             f"{run}: found no legacy label, expected a run of `curate audit`; give --run, or leave out --of"
         )
-    return audit_design.strata(verdicts, labels)
+    by_design, by_cell = audit_correction.frames(verdicts, labels, run / "pool", read_scale(run / "judge"))
+    return by_cell if order.target == audit_design.FP else by_design
 
 
 def draw(run: Path, order: SampleOptions) -> Sample:

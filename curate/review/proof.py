@@ -11,7 +11,7 @@ from typing import Any
 from curate.core.figures import Record, figure
 from curate.core.records import VERDICTS
 from curate.core.scale import Scale
-from curate.panel.sampling_design import DECIDED
+from curate.panel.sampling_design import DECIDED, verdict_of
 from curate.review import agreement
 from curate.review.agreement import (
     CheckedRow,
@@ -100,12 +100,11 @@ def prove(review: Desk) -> SampleProof:
     """
     rows, scale = checked(review), review.sample.scale
     sizes = {stratum.name: stratum.size for stratum in review.sample.design.strata}
-    verdict_of = {row.stratum: row.verdict for row in rows}
     read = [row for row in rows if row.settled]
     decided = [row for row in read if row.verdict in DECIDED]
 
     def parts(verdicts: Sequence[str], hit: str) -> list[StratumCounts]:
-        names = [name for name in sizes if verdict_of.get(name) in verdicts]
+        names = [name for name in sizes if verdict_of(name) in verdicts]
         return [stratum_counts(name, sizes[name], read, hit) for name in names]
 
     def defined(estimate: Estimate | None) -> SampleEstimate | None:
@@ -129,7 +128,7 @@ def prove(review: Desk) -> SampleProof:
         negative_recall=defined(_among(parts, "not relevant", "irrelevant")),
         held=defined(_among(parts, "contested", "relevant")),
         plain=defined(sample_estimates.wilson(agreeing, len(decided))),
-        strata=tuple(_strata(sizes, verdict_of, read, scale)),
+        strata=tuple(_strata(sizes, read, scale)),
         scale=SampleScale.from_json(scale.to_json()),
         kappa=agreement.with_people(review, read, sizes),
         alpha=agreement.alpha(review, read),
@@ -168,11 +167,9 @@ def between_people(row: CheckedRow) -> bool:
     return len(sides) > 1
 
 
-def _strata(
-    sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[CheckedRow], scale: Scale
-) -> Iterator[SampleStratum]:
+def _strata(sizes: Mapping[str, int], read: Sequence[CheckedRow], scale: Scale) -> Iterator[SampleStratum]:
     for name, size in sizes.items():
-        hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"
+        hit = "confirmed" if verdict_of(name) in DECIDED else "relevant"
         counts = stratum_counts(name, size, read, hit)
         share = rounded_estimate(sample_estimates.share([counts])) if scale.relevant else None
         yield SampleStratum(name, counts.size, counts.answered, hit, share)

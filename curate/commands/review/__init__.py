@@ -55,9 +55,9 @@ class ReviewExportCommand(OnRun):
     size: int | None = option("Number of pairs, or items, to check.", None, ge=1)
     target: str | None = option(
         "Figure that the sample is drawn for: both (precision and recall of the positives; the default), or accept, "
-        "for the threshold that consensus.accept asks for.",
+        "for the threshold that consensus.accept asks for; for --of audit fp (false positives).",
         None,
-        metavar="both|precision|recall|agreement|accept",
+        metavar="both|precision|recall|agreement|accept|fp",
     )
     margin: tuple[str, ...] = option(
         "Instead of --size: wanted half width of an interval, such as precision=0.02; may be repeated. Without a name "
@@ -66,7 +66,7 @@ class ReviewExportCommand(OnRun):
         metavar="[NAME=]M",
     )
     of: str = option(
-        "audit: the four cells of an audit of original labels; a task type such as sts: its published items.",
+        "audit: the judged pairs of an audit of original labels; a task type such as sts: its published items.",
         "labels",
         metavar="labels|audit|TYPE",
     )
