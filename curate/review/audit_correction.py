@@ -31,6 +31,7 @@ from curate.core.figures import ABSENT, Record, figure
 from curate.core.scale import Scale
 from curate.panel import audit_design
 from curate.panel.audit_design import CLAIMED, LABELLED
+from curate.panel.sampling_design import verdict_of
 from curate.review.agreement import SampleEstimate, checked
 from curate.review.desk import Desk
 from curate.stats.sample_estimates import LEVEL, Bounded, Estimate, StratumCounts, share
@@ -64,7 +65,7 @@ def correct(pairs: pl.DataFrame, answers: pl.DataFrame, queries: Sequence[str], 
     relevant of the answered ones. `queries` are all audited queries, with or without a pair. DataError if a stratum has
     more answers than pairs.
     """
-    names = sorted(pairs["stratum"].unique())
+    names = _names(pairs)
     size = _count_table(pairs.with_columns(count=1), queries, names)
     answered = _count_table(answers.with_columns(count=1), queries, names)
     hits = _count_table(answers.with_columns(count=pl.col("relevant").cast(pl.Int64)), queries, names)
@@ -72,11 +73,21 @@ def correct(pairs: pl.DataFrame, answers: pl.DataFrame, queries: Sequence[str], 
         raise DataError(
             "audit: found more answers than pairs in a stratum; give the pairs that the sample was drawn of"
         )
+    return _corrected(names, size, answered, hits, level)
+
+
+def _names(pairs: pl.DataFrame) -> list[str]:
+    """Return the names of the strata, sorted: the order of the columns of the count tables."""
+    return sorted(pairs["stratum"].unique())
+
+
+def _corrected(names: Sequence[str], size: Floats, answered: Floats, hits: Floats, level: float = LEVEL) -> Corrected:
+    """Return the corrected means from counts by query and stratum, shape (queries, strata)."""
     labelled = np.array([name.endswith(LABELLED) for name in names], dtype=bool)
     claimed = [column for column, name in enumerate(names) if name == CLAIMED]
     counts = [StratumCounts(*(int(table[:, column].sum()) for table in (size, answered, hits))) for column in claimed]
     return Corrected(
-        answered=len(answers),
+        answered=int(answered.sum()),
         false_negatives=mean(size[:, ~labelled], answered[:, ~labelled], hits[:, ~labelled], level),
         false_positives=mean(size[:, labelled], answered[:, labelled], (answered - hits)[:, labelled], level),
         positives=mean(size, answered, hits, level),
@@ -139,6 +150,55 @@ def _count_table(rows: pl.DataFrame, queries: Sequence[str], names: Sequence[str
 LEXICAL = "bm25"
 """Kind of lexical retrievers, and the name of the packaged one."""
 FIGURES = ("false_negatives", "false_positives", "positives", "precision")
+
+
+_DRAWS = 100
+"""Number of simulated audits of a plan; the mean half width then has an error of a few percent."""
+_REST = 3.7
+"""Half width of the false negatives x answers in the stratum `rest` / its pairs per query; simulated, 0.5 % hits."""
+
+
+class AuditWidths(Record, schema_name="audit_widths"):
+    """Half widths to expect of the counts that a sample corrects, if the guesses are right."""
+
+    false_negatives: float | None = figure("half width of their mean number per query")
+    false_positives: float | None = figure("half width of their mean number per query")
+    positives: float | None = figure("half width of the mean number of relevant documents per query")
+    precision: float | None = figure("half width of the share of claimed false negatives that people confirm")
+    rest_answers: float | None = figure(
+        "answers in the stratum `rest` that a half width of 1 false negative per query needs: 3.7 N / Q, with its N "
+        "pairs and Q queries; for a half width h divide by h; null without the stratum"
+    )
+
+
+def expected_widths(
+    pairs: pl.DataFrame, guesses: Mapping[str, float], drawn: Mapping[str, int], queries: Sequence[str], seed: int
+) -> AuditWidths:
+    """Return the mean half widths of simulated audits, by the estimators of `correct`.
+
+    `pairs` and `queries` are those of `correct`. In every audit the pairs of `drawn` are drawn at random, and are
+    relevant at random with the share that `guesses` (stratum -> share of disagreement) give. A width is None if its
+    figure is not defined.
+    """
+    names, random = _names(pairs), np.random.default_rng(seed)
+    size = _count_table(pairs.with_columns(count=1), queries, names)
+    rates = [1 - guesses[name] if verdict_of(name) == "relevant" else guesses[name] for name in names]
+    widths: dict[str, list[float]] = {name: [] for name in FIGURES}
+    for _ in range(_DRAWS):
+        columns = [
+            random.multivariate_hypergeometric(size[:, column].astype(np.int64), drawn[name], method="marginals")
+            for column, name in enumerate(names)
+        ]
+        answered = np.stack(columns, axis=1)
+        corrected = _corrected(names, size, answered.astype(float), random.binomial(answered, rates).astype(float))
+        for name, half_widths in widths.items():
+            if bounded := getattr(corrected, name):
+                half_widths.append((bounded.high - bounded.low) / 2)
+    rest = int(size[:, names.index(audit_design.REST)].sum()) if audit_design.REST in names else 0
+    return AuditWidths(
+        **{name: float(np.mean(half_widths)) if half_widths else None for name, half_widths in widths.items()},
+        rest_answers=_REST * rest / len(queries) if rest else None,
+    )
 
 
 class CorrectedCounts(Record, schema_name="corrected"):

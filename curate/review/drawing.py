@@ -1,7 +1,8 @@
 """Draw a sample of a run and freeze it with the texts that judges and assessors see."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -157,12 +158,28 @@ def plan(run: Path, order: SampleOptions) -> tuple[pl.DataFrame, planning.Sample
         guesses = planning.guesses(sizes, ())
         shares = {name: guess for name, (guess, _) in guesses.items()}
         drawn = audit_design.allocate(sizes, shares, order.size or 0, order.target)
-        return stratified, planning.anticipated(sizes, guesses, drawn, {})
+        queries = read_table(run / FILTERED, "queries")["query_id"].to_list()
+        widths = audit_correction.expected_widths(stratified, shares, drawn, queries, order.seed)
+        planned = planning.anticipated(sizes, guesses, drawn, {})
+        return stratified, replace(planned, audit=widths, notes=_reading(widths, sizes, len(queries)))
     guesses = planning.guesses(sizes, relevance_desks(run))
     shares = {name: guess for name, (guess, _) in guesses.items()}
     size = order.size or planning.needed(sizes, shares, {name: margin or 0 for name, margin in order.aims.items()})
     drawn = planning.allocate(sizes, shares, size, order.aims)
     return stratified, planning.anticipated(sizes, guesses, drawn, order.aims)
+
+
+def _reading(widths: audit_correction.AuditWidths, sizes: Mapping[str, int], queries: int) -> tuple[str, ...]:
+    """Return the sentence on the answers that a half width of the false negatives needs."""
+    if widths.rest_answers is None:
+        return ()
+    pairs, half_width = sizes[audit_design.REST], 0.5
+    needed = min(math.ceil(widths.rest_answers / half_width), pairs)
+    sentence = (
+        f"a half width h of the false negatives per query needs about 3.7 x {pairs:,} / ({queries:,} h) answers in the "
+        f"stratum {audit_design.REST!r}: {needed:,} for {half_width}"
+    )
+    return (sentence,)
 
 
 def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:

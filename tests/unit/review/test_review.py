@@ -13,13 +13,16 @@ import polars as pl
 import pytest
 
 from curate.core.errors import ConfigError, DataError, UserError
+from curate.core.records import TABLES
 from curate.core.scale import FIVE
+from curate.panel.audit_design import REST
+from curate.panel.voting import PAIR
 from curate.review import ADJUDICATED, Answer, Desk, Sample
 from curate.review.desk import path as answers_of
 from curate.review.drawing import SampleOptions, draw, plan
 from curate.review.proof import disagreements, prove
 from curate.review.showing import lines
-from curate.system.files import read_table
+from curate.system.files import frame, read_table, write_table
 from tests.support.defined import defined
 from tests.support.judged import judged
 
@@ -151,6 +154,41 @@ def test_a_sample_is_never_drawn_over(pool: Pool) -> None:
 def test_an_impossible_order_is_a_sentence(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         SampleOptions(**wrong)
+
+
+@pytest.fixture
+def audit(pool: Pool, tmp_path: Path) -> Pool:
+    """Return a copy of the run with labels: half of the relevant documents, and every 40th of the others."""
+    run, truth = pool
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    good = [pair for pair, grade in truth.items() if grade in "SA"][::2]
+    bad = [pair for pair, grade in truth.items() if grade not in "SA"][::40]
+    write_table(
+        copy / "diversify",
+        "qrels",
+        frame("qrels", [dict(zip((*PAIR, "score"), (*pair, 1), strict=True)) for pair in good + bad]),
+    )
+    hits = [
+        [{"retriever": "bm25", "rank": rank, "score": None}] for rank in read_table(copy / "pool", "pool")["position"]
+    ]
+    write_table(
+        copy / "pool",
+        "pool",
+        read_table(copy / "pool", "pool").with_columns(hits=pl.Series(hits, dtype=TABLES["pool"]["hits"])),
+    )
+    return copy, truth
+
+
+def test_a_plan_of_an_audit_says_how_many_answers_a_half_width_needs(audit: Pool) -> None:
+    run, _ = audit
+    stratified, planned = plan(run, SampleOptions("audit", size=300, of="audit"))
+    assert len(planned.strata) == 7
+    rest, queries = stratified.filter(pl.col("stratum") == REST).height, 30
+    assert planned.audit is not None
+    assert planned.audit.rest_answers == pytest.approx(3.7 * rest / queries)
+    needed = math.ceil(3.7 * rest / queries / 0.5)
+    assert planned.notes[0].endswith(f"in the stratum 'not relevant, rest, legacy -': {needed} for 0.5")
+    assert planned.widths()[0]["figure"] == "false negatives per query"
 
 
 def test_a_margin_gives_the_size_that_keeps_it(pool: Pool) -> None:

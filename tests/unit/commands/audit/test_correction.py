@@ -11,7 +11,7 @@ import pytest
 
 from curate.commands.audit import labels
 from curate.core.errors import DataError
-from curate.panel.audit_design import LABELLED, UNLABELLED, allocate
+from curate.panel.audit_design import LABELLED, REST, UNLABELLED, allocate
 from curate.panel.sampling_design import guesses
 from curate.review import audit_correction
 from curate.stats.bootstrap import resamples
@@ -84,6 +84,19 @@ def test_answers_of_other_pairs_are_refused() -> None:
     for answers in (many, strange):
         with pytest.raises(DataError, match="the pairs that the sample was drawn of"):
             audit_correction.correct(pairs, answers, ["q1", "q2"])
+
+
+def test_a_plan_expects_the_width_of_its_guesses() -> None:
+    """With 20 negatives in each of 200 queries a half width of the mean is 1.96 N / Q sqrt(p (1 - p) / n)."""
+    queries = [f"q{number:03}" for number in range(200)]
+    pairs = rows(*((query, REST, 20) for query in queries), *((query, f"relevant{LABELLED}", 2) for query in queries))
+    guesses_, drawn = {REST: 0.1, f"relevant{LABELLED}": 0.05}, {REST: 800, f"relevant{LABELLED}": 400}
+    widths = audit_correction.expected_widths(pairs, guesses_, drawn, queries, seed=1)
+    assert widths.false_negatives == pytest.approx(1.96 * 20 * math.sqrt(0.1 * 0.9 / 800), rel=0.05)
+    # all labels are read, so only the queries are uncertain
+    assert widths.false_positives == pytest.approx(1.96 * math.sqrt(2 * 0.05 * 0.95 / 200), rel=0.1)
+    assert widths.precision is None, "the panel claims nothing"
+    assert widths.rest_answers == pytest.approx(3.7 * 4_000 / 200)
 
 
 @dataclass(frozen=True)
