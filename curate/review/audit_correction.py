@@ -32,7 +32,15 @@ from curate.core.scale import Scale
 from curate.panel import audit_design
 from curate.panel.audit_design import CLAIMED, LABELLED
 from curate.panel.sampling_design import verdict_of
-from curate.review.agreement import SampleEstimate, checked
+from curate.review.agreement import (
+    CheckedRow,
+    SampleEstimate,
+    WorstBounds,
+    checked,
+    filled,
+    many_open,
+    worst_bounds,
+)
 from curate.review.desk import Desk
 from curate.stats.sample_estimates import LEVEL, Bounded, Estimate, StratumCounts, share
 from curate.stats.tally import Floats
@@ -201,6 +209,15 @@ def expected_widths(
     )
 
 
+class CorrectedBounds(Record, schema_name="corrected_bounds"):
+    """Bounds of the corrected counts, whatever the answers to the open rows will be."""
+
+    false_negatives: WorstBounds | None = figure("mean number per query")
+    false_positives: WorstBounds | None = figure("mean number per query")
+    positives: WorstBounds | None = figure("mean number of relevant documents per query")
+    precision: WorstBounds | None = figure("share of claimed false negatives that assessors confirm")
+
+
 class CorrectedCounts(Record, schema_name="corrected"):
     """Counts of an audit corrected by what people answered; None if a stratum that a figure needs has no answer."""
 
@@ -218,6 +235,9 @@ class CorrectedCounts(Record, schema_name="corrected"):
         default=ABSENT,
         optional=True,
     )
+    worst_case: CorrectedBounds | None = figure(
+        "bounds for any answers to the open rows, if more than 5 % of the rows are open", optional=True, default=None
+    )
 
 
 def corrected_counts(sample_answers: Desk, frames: Iterable[pl.DataFrame], queries: Sequence[str]) -> CorrectedCounts:
@@ -230,21 +250,35 @@ def corrected_counts(sample_answers: Desk, frames: Iterable[pl.DataFrame], queri
     pairs = next((frame for frame in frames if not _outdated(sample_answers, frame)), None)
     if pairs is None:
         return CorrectedCounts(design.name, outdated=True)
-    rows = [row for row in checked(sample_answers) if row.settled]
+    rows = checked(sample_answers)
+    read = [row for row in rows if row.settled]
+    figures = _figures(pairs, read, queries)
+    worst_case = None
+    if read and many_open(rows):  # every figure rises or falls with each answer
+        extremes = [_figures(pairs, filled(rows, [yes] * len(rows)), queries) for yes in (True, False)]
+        worst_case = CorrectedBounds(**{name: worst_bounds(*(case[name] for case in extremes)) for name in FIGURES})
+    return CorrectedCounts(
+        sample=design.name,
+        outdated=False,
+        answered=len(read),
+        twice=sum(row.read_twice for row in read),
+        worst_case=worst_case,
+        **figures,
+    )
+
+
+def _figures(
+    pairs: pl.DataFrame, rows: Sequence[CheckedRow], queries: Sequence[str]
+) -> dict[str, SampleEstimate | None]:
+    """Return name -> figure of `Corrected`, rounded, from rows with an answer."""
     answers = [(row.ids[0], row.stratum, row.relevant) for row in rows]
     columns = {"query_id": pl.String, "stratum": pl.String, "relevant": pl.Boolean}
     corrected = correct(pairs, pl.DataFrame(answers, columns, orient="row"), queries)
     figures: dict[str, Bounded | None] = {name: getattr(corrected, name) for name in FIGURES}
-    return CorrectedCounts(
-        sample=design.name,
-        outdated=False,
-        answered=corrected.answered,
-        twice=sum(row.read_twice for row in rows),
-        **{
-            name: None if bounded is None else SampleEstimate(**bounded.bounds(5), answered=bounded.answered)
-            for name, bounded in figures.items()
-        },
-    )
+    return {
+        name: None if bounded is None else SampleEstimate(**bounded.bounds(5), answered=bounded.answered)
+        for name, bounded in figures.items()
+    }
 
 
 def frames(verdicts: pl.DataFrame, labels: pl.DataFrame, pool: Path, scale: Scale) -> Iterator[pl.DataFrame]:

@@ -21,6 +21,7 @@ from curate.review.planning import of_scores, wanted
 from curate.review.sample import OF_SOME, Design, Sample, Stratum, name_row
 from curate.review.sheets.files import fold
 from curate.system.files import read_meanings, read_positives, read_scale, read_table
+from curate.view.state import TWICE
 
 
 def texts(run: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -52,6 +53,11 @@ CONTROLS = 0.02
 """Default number of planted controls per row of a sample."""
 
 
+def default_overlap(rows: int) -> float:
+    """Return the share of the drawn rows that two assessors read by default: `TWICE` or 10 %, whichever is more."""
+    return min(max(TWICE / rows, 0.1), 1.0) if rows else 0.0
+
+
 @dataclass(frozen=True)
 class SampleOptions:
     """Options of a sample; ConfigError if they contradict each other."""
@@ -63,8 +69,8 @@ class SampleOptions:
     margins: Sequence[str] = ()
     """Requested half widths of 95 % intervals, instead of a size, as typed: `0.01` or `precision=0.02`."""
     assessors: Sequence[str] = ("assessor",)
-    overlap: float = 0.0
-    """Share of the rows that a second assessor reads, too."""
+    overlap: float | None = None
+    """Share of the rows that a second assessor reads, too; None for `default_overlap` with two assessors or more."""
     controls: int | None = None
     """Number of planted controls, pairs with a random document; None for `CONTROLS` times the size."""
     known: Path | None = None
@@ -95,7 +101,7 @@ class SampleOptions:
             checked(person)
         if ADJUDICATED in folded:
             raise ConfigError(f"--assessors: {ADJUDICATED!r} is kept for final answers; choose another name")
-        if not 0 <= self.overlap <= 1 or (self.overlap and len(self.assessors) < 2):
+        if self.overlap is not None and (not 0 <= self.overlap <= 1 or (self.overlap and len(self.assessors) < 2)):
             raise ConfigError(f"--overlap: expected 0 to 1 and two assessors or more, found {self.overlap}")
         if self.controls is not None and self.controls < 0:
             raise ConfigError(f"--controls: expected 0 or more, found {self.controls}")
@@ -134,6 +140,12 @@ class SampleOptions:
                 raise ConfigError(
                     f"--of {self.of}: found {figure!r}, but only precision can be estimated; leave it out"
                 )
+
+    def share_twice(self, rows: int) -> float:
+        """Return the share of the drawn rows that a second assessor reads, too."""
+        if self.overlap is not None:
+            return self.overlap
+        return default_overlap(rows) if len(self.assessors) > 1 else 0.0
 
     @property
     def aims(self) -> dict[str, float | None]:
@@ -236,7 +248,7 @@ def frozen(
         order.seed,
         tuple(order.assessors),
         strata,
-        order.overlap,
+        order.share_twice(len(drawn)),
         facts,
         **scale_fields,
     )
@@ -270,13 +282,14 @@ def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
 def readers(expected: Sequence[str | None], order: SampleOptions) -> Iterator[list[str]]:
     """Yield the assessors of each row, first the one whose answer counts.
 
-    Drawn rows are dealt at random in equal numbers; a random share `overlap` of them gets a second assessor. Controls,
-    the rows with an `expected` answer, are read by everybody.
+    Drawn rows are dealt at random in equal numbers; a random share of them (`share_twice`) gets a second assessor.
+    Controls, the rows with an `expected` answer, are read by everybody.
     """
     people, count = list(order.assessors), len(order.assessors)
     drawn = [index for index, answer in enumerate(expected) if answer is None]
     deal = iter(shuffled([number % count for number in range(len(drawn))], order.seed, "review", "assessors"))
-    twice = set(generator(order.seed, "review", "overlap").sample(drawn, round(order.overlap * len(drawn))))
+    second_reads = round(order.share_twice(len(drawn)) * len(drawn))
+    twice = set(generator(order.seed, "review", "overlap").sample(drawn, second_reads))
     for index, answer in enumerate(expected):
         if answer is not None:
             yield people

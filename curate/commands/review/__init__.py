@@ -88,7 +88,11 @@ class ReviewExportCommand(OnRun):
     format: str = option("File format.", "csv", metavar="csv|xlsx|csv,xlsx")
     out: Path | None = option("Folder to write to; default: the sample's own.", None, metavar="FOLDER")
     plan: bool = option("Print the intervals that the size will give; write nothing.", False)
-    overlap: float = option("Share of the rows that a second person reads too.", 0.0)
+    overlap: float | None = option(
+        "Share of the rows that a second person reads too; default with two people or more: 50 rows, or 10 % if that "
+        "is more.",
+        None,
+    )
     controls: int | None = option("Number of random documents planted as controls; default: 2 % of the size.", None)
     known: Path | None = setting("File of pairs of known grade to plant: query_id, doc_id, grade.", None)
     seed: int | None = setting("Seed of the random sample; default: the pipeline's.", None, ge=0)

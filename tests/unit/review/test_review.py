@@ -17,7 +17,7 @@ from curate.core.records import TABLES
 from curate.core.scale import FIVE
 from curate.panel.audit_design import REST
 from curate.panel.voting import PAIR
-from curate.review import ADJUDICATED, Answer, Desk, Sample
+from curate.review import ADJUDICATED, Answer, Desk, Sample, audit_correction
 from curate.review.desk import path as answers_of
 from curate.review.drawing import SampleOptions, draw, plan
 from curate.review.proof import disagreements, prove
@@ -177,6 +177,73 @@ def audit(pool: Pool, tmp_path: Path) -> Pool:
         read_table(copy / "pool", "pool").with_columns(hits=pl.Series(hits, dtype=TABLES["pool"]["hits"])),
     )
     return copy, truth
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "expected"),
+    [
+        (300, {"assessors": TWO}, 50),
+        (600, {"assessors": TWO}, 60),
+        (60, {"assessors": TWO}, 50),
+        (55, {"assessors": TWO, "of": "audit"}, 50),
+        (300, {"assessors": TWO, "overlap": 0.0}, 0),
+        (300, {"assessors": TWO, "overlap": 0.02}, 6),
+        (300, {}, 0),
+    ],
+)
+def test_two_assessors_read_fifty_rows_or_a_tenth_twice(
+    audit: Pool, size: int, options: dict[str, Any], expected: int
+) -> None:
+    run, _ = audit
+    drawn = draw(run, SampleOptions("twice", size=size, controls=0, **options))
+    assert drawn.survey["assessors"].list.len().sum() - len(drawn.survey) == expected
+    assert drawn.design.overlap == pytest.approx(expected / size)
+
+
+def test_a_small_sample_is_read_twice_completely() -> None:
+    assert SampleOptions(size=40, assessors=TWO).share_twice(40) == 1.0
+
+
+@pytest.mark.parametrize("of", ["labels", "audit"])
+def test_open_rows_widen_the_figures_to_what_any_answers_give(audit: Pool, of: str) -> None:
+    """Whatever people answer to the open rows, the estimate is within the bounds; none are shown up to 5 % open."""
+    run, truth = audit
+    drawn = draw(run, SampleOptions("open", size=400, controls=0, of=of))
+    queries = [f"q{number:04}" for number in range(30)]
+    frames = list(audit_correction.frames(*audit_tables(run), run / "pool", FIVE))
+
+    def figures(until: int, rest: str = "") -> tuple[Any, Any]:
+        """Return the figures if all rows from `until` on are open, or have the grade `rest`."""
+        shutil.rmtree(drawn.folder / "answers", ignore_errors=True)
+        desk, ids = Desk(drawn), dict(drawn.survey.select("row_id", "ids").iter_rows())
+        answers = [Answer(row.row_id, truth[tuple(ids[row.row_id])]) for row in desk.rows("assessor")]
+        last = [Answer(answer.row_id, rest) for answer in answers[until:]] if rest else []
+        desk.record("assessor", [*answers[:until], *last])
+        corrected = audit_correction.corrected_counts(desk, frames, queries).to_json() if of == "audit" else None
+        return prove(desk).to_json(), corrected
+
+    assert all("worst_case" not in (record or {}) for record in (*figures(380), *figures(0)))
+    proof, corrected = figures(340)
+    best, worst = (figures(340, grade) for grade in "SD")
+    for name in ("agreement", "recall"):
+        bounds = proof["worst_case"][name]
+        assert bounds["low"] < proof[name]["low"] < proof[name]["high"] < bounds["high"]
+    bounds = proof["worst_case"]["confirmed"]["relevant"]
+    # all positives that are open are confirmed by S, and rejected by D
+    assert bounds["high"] == best[0]["confirmed"]["relevant"]["high"]
+    assert bounds["low"] == worst[0]["confirmed"]["relevant"]["low"]
+    table = {row["figure"]: row for row in lines(proof)}
+    assert table["relevant: confirmed"]["at worst"] == bounds["low"]
+    assert "at worst" not in next(lines(best[0]))
+    if corrected:
+        for name in ("false_negatives", "positives", "precision"):
+            assert corrected["worst_case"][name] == {"low": worst[1][name]["low"], "high": best[1][name]["high"]}
+        bounds = corrected["worst_case"]["false_positives"]
+        assert bounds == {"low": best[1]["false_positives"]["low"], "high": worst[1]["false_positives"]["high"]}
+
+
+def audit_tables(run: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return read_table(run / "consensus", "verdicts"), read_table(run / "diversify", "qrels")
 
 
 def test_a_plan_of_an_audit_says_how_many_answers_a_half_width_needs(audit: Pool) -> None:
