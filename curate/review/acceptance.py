@@ -30,9 +30,8 @@ from curate.stats import acceptance as acceptance_plan
 from curate.stats.acceptance import FOUND, AcceptanceOdds, AcceptedSum
 from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import read_table
+from curate.view.state import SILENT
 
-SILENT = 0.05
-"""Share of unanswered pairs, of the drawn ones, above which there is a warning."""
 DRAW = "draw another one: `curate review export --target accept --size N --sample NAME`, and name it in accept.sample"
 
 

@@ -1,6 +1,6 @@
 """Agreement of assessors, judges and panel on the rows of a sample, and correlated errors of judges."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -25,6 +25,7 @@ from curate.stats.ratios import numbered
 from curate.stats.sample_estimates import Estimate, StratumCounts
 from curate.stats.tally import tally
 from curate.system.files import read_json, read_scale, read_table
+from curate.view.state import Reading
 from curate.view.words import strings
 
 
@@ -100,6 +101,19 @@ def stratum_counts(name: str, size: int, read: Sequence[CheckedRow], hit: str) -
     return StratumCounts(size, len(rows), sum(bool(getattr(row, hit)) for row in rows) if hit else 0)
 
 
+def many_open(rows: Sequence[CheckedRow]) -> bool:
+    """Return whether so many rows have no answer that figures need worst-case bounds."""
+    return Reading(len(rows), sum(row.settled is not None for row in rows)).many_open
+
+
+def filled(rows: Sequence[CheckedRow], relevant: Iterable[bool]) -> list[CheckedRow]:
+    """Return the rows with an answer to every open one: the best grade of the scale if `relevant`, else the worst."""
+    return [
+        row if row.settled else replace(row, settled=row.scale.labels[0 if is_relevant else -1])
+        for row, is_relevant in zip(rows, relevant, strict=True)
+    ]
+
+
 class SampleEstimate(Record, schema_name="estimate"):
     """A figure of the pool, estimated from a sample that people read."""
 
@@ -132,6 +146,21 @@ class SampleAlpha(Record, schema_name="alpha"):
     high: float | None = figure("upper bound")
     answered: int = figure("rows that at least two assessors read")
     queries: int = figure("queries of these rows")
+
+
+class WorstBounds(Record, schema_name="worst_bounds"):
+    """Bounds of a figure over all answers that the open rows of a sample could get."""
+
+    low: float | None = figure("lower bound of the 95 % interval if every open row counts against the figure")
+    high: float | None = figure("upper bound if every open row counts for it")
+
+
+def worst_bounds(*estimates: SampleEstimate | None) -> WorstBounds | None:
+    """Return the lowest and the highest bound of estimates with filled rows; None if one of them is undefined."""
+    lows, highs = (
+        [bound for one in estimates if one and (bound := getattr(one, side)) is not None] for side in ("low", "high")
+    )
+    return WorstBounds(min(lows), max(highs)) if len(lows) == len(highs) == len(estimates) else None
 
 
 def rounded_estimate(estimate: Estimate | None) -> SampleEstimate | None:

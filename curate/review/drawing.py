@@ -1,7 +1,8 @@
 """Draw a sample of a run and freeze it with the texts that judges and assessors see."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from curate.core.sampling import generator, shuffled
 from curate.core.scale import FIVE, Scale
 from curate.panel import audit_design, sampling_design
 from curate.panel.voting import PAIR
-from curate.review import planning
+from curate.review import audit_correction, planning
 from curate.review.desk import ADJUDICATED, checked, relevance_desks
 from curate.review.planning import of_scores, wanted
 from curate.review.sample import OF_SOME, Design, Sample, Stratum, name_row
 from curate.review.sheets.files import fold
 from curate.system.files import read_meanings, read_positives, read_scale, read_table
+from curate.view.state import TWICE
 
 
 def texts(run: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -51,6 +53,11 @@ CONTROLS = 0.02
 """Default number of planted controls per row of a sample."""
 
 
+def default_overlap(rows: int) -> float:
+    """Return the share of the drawn rows that two assessors read by default: `TWICE` or 10 %, whichever is more."""
+    return min(max(TWICE / rows, 0.1), 1.0) if rows else 0.0
+
+
 @dataclass(frozen=True)
 class SampleOptions:
     """Options of a sample; ConfigError if they contradict each other."""
@@ -58,12 +65,12 @@ class SampleOptions:
     name: str = "expert"
     size: int | None = None
     target: str | None = None
-    """Purpose of the sample, one of `planning.TARGETS`; None for the figures in `margins`, or for `both`."""
+    """Purpose of the sample, one of `planning.TARGETS`, of an audit `fp`; None for the default, or for `margins`."""
     margins: Sequence[str] = ()
     """Requested half widths of 95 % intervals, instead of a size, as typed: `0.01` or `precision=0.02`."""
     assessors: Sequence[str] = ("assessor",)
-    overlap: float = 0.0
-    """Share of the rows that a second assessor reads, too."""
+    overlap: float | None = None
+    """Share of the rows that a second assessor reads, too; None for `default_overlap` with two assessors or more."""
     controls: int | None = None
     """Number of planted controls, pairs with a random document; None for `CONTROLS` times the size."""
     known: Path | None = None
@@ -94,7 +101,7 @@ class SampleOptions:
             checked(person)
         if ADJUDICATED in folded:
             raise ConfigError(f"--assessors: {ADJUDICATED!r} is kept for final answers; choose another name")
-        if not 0 <= self.overlap <= 1 or (self.overlap and len(self.assessors) < 2):
+        if self.overlap is not None and (not 0 <= self.overlap <= 1 or (self.overlap and len(self.assessors) < 2)):
             raise ConfigError(f"--overlap: expected 0 to 1 and two assessors or more, found {self.overlap}")
         if self.controls is not None and self.controls < 0:
             raise ConfigError(f"--controls: expected 0 or more, found {self.controls}")
@@ -105,12 +112,15 @@ class SampleOptions:
             raise ConfigError(
                 f"--target: found {self.target!r} with --for-scores, whose figures are scores of models; leave it out"
             )
-        if self.of == "audit" and self.target is not None:
+        if self.of == "audit" and self.target not in (None, audit_design.FP):
             raise ConfigError(
-                f"--target: found {self.target!r} with --of audit, whose sample goes in quarters to its four cells; "
-                "leave out --target"
+                f"--target: found {self.target!r} with --of audit, expected {audit_design.FP} or none; leave out "
+                "--target, for false negatives and false positives"
             )
-        _ = of_scores(self.margins) if self.of == "scores" else wanted(self.target, self.margins)
+        if self.of == "scores":
+            of_scores(self.margins)
+        elif self.of != "audit":
+            wanted(self.target, self.margins)
 
     @property
     def of_items(self) -> bool:
@@ -130,6 +140,12 @@ class SampleOptions:
                 raise ConfigError(
                     f"--of {self.of}: found {figure!r}, but only precision can be estimated; leave it out"
                 )
+
+    def share_twice(self, rows: int) -> float:
+        """Return the share of the drawn rows that a second assessor reads, too."""
+        if self.overlap is not None:
+            return self.overlap
+        return default_overlap(rows) if len(self.assessors) > 1 else 0.0
 
     @property
     def aims(self) -> dict[str, float | None]:
@@ -152,13 +168,30 @@ def plan(run: Path, order: SampleOptions) -> tuple[pl.DataFrame, planning.Sample
     sizes = sampling_design.counts(stratified)
     if order.of == "audit":
         guesses = planning.guesses(sizes, ())
-        drawn = audit_design.allocate(sizes, {name: guess for name, (guess, _) in guesses.items()}, order.size or 0)
-        return stratified, planning.anticipated(sizes, guesses, drawn, {})
+        shares = {name: guess for name, (guess, _) in guesses.items()}
+        drawn = audit_design.allocate(sizes, shares, order.size or 0, order.target)
+        queries = read_table(run / FILTERED, "queries")["query_id"].to_list()
+        widths = audit_correction.expected_widths(stratified, shares, drawn, queries, order.seed)
+        planned = planning.anticipated(sizes, guesses, drawn, {})
+        return stratified, replace(planned, audit=widths, notes=_reading(widths, sizes, len(queries)))
     guesses = planning.guesses(sizes, relevance_desks(run))
     shares = {name: guess for name, (guess, _) in guesses.items()}
     size = order.size or planning.needed(sizes, shares, {name: margin or 0 for name, margin in order.aims.items()})
     drawn = planning.allocate(sizes, shares, size, order.aims)
     return stratified, planning.anticipated(sizes, guesses, drawn, order.aims)
+
+
+def _reading(widths: audit_correction.AuditWidths, sizes: Mapping[str, int], queries: int) -> tuple[str, ...]:
+    """Return the sentence on the answers that a half width of the false negatives needs."""
+    if widths.rest_answers is None:
+        return ()
+    pairs, half_width = sizes[audit_design.REST], 0.5
+    needed = min(math.ceil(widths.rest_answers / half_width), pairs)
+    sentence = (
+        f"a half width h of the false negatives per query needs about 3.7 x {pairs:,} / ({queries:,} h) answers in the "
+        f"stratum {audit_design.REST!r}: {needed:,} for {half_width}"
+    )
+    return (sentence,)
 
 
 def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
@@ -171,7 +204,8 @@ def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
         raise DataError(
             f"{run}: found no legacy label, expected a run of `curate audit`; give --run, or leave out --of"
         )
-    return audit_design.strata(verdicts, labels)
+    by_design, by_cell = audit_correction.frames(verdicts, labels, run / "pool", read_scale(run / "judge"))
+    return by_cell if order.target == audit_design.FP else by_design
 
 
 def draw(run: Path, order: SampleOptions) -> Sample:
@@ -214,7 +248,7 @@ def frozen(
         order.seed,
         tuple(order.assessors),
         strata,
-        order.overlap,
+        order.share_twice(len(drawn)),
         facts,
         **scale_fields,
     )
@@ -248,13 +282,14 @@ def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
 def readers(expected: Sequence[str | None], order: SampleOptions) -> Iterator[list[str]]:
     """Yield the assessors of each row, first the one whose answer counts.
 
-    Drawn rows are dealt at random in equal numbers; a random share `overlap` of them gets a second assessor. Controls,
-    the rows with an `expected` answer, are read by everybody.
+    Drawn rows are dealt at random in equal numbers; a random share of them (`share_twice`) gets a second assessor.
+    Controls, the rows with an `expected` answer, are read by everybody.
     """
     people, count = list(order.assessors), len(order.assessors)
     drawn = [index for index, answer in enumerate(expected) if answer is None]
     deal = iter(shuffled([number % count for number in range(len(drawn))], order.seed, "review", "assessors"))
-    twice = set(generator(order.seed, "review", "overlap").sample(drawn, round(order.overlap * len(drawn))))
+    second_reads = round(order.share_twice(len(drawn)) * len(drawn))
+    twice = set(generator(order.seed, "review", "overlap").sample(drawn, second_reads))
     for index, answer in enumerate(expected):
         if answer is not None:
             yield people

@@ -5,12 +5,24 @@ weighted by stratum to all published items.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from curate.core.config import Json
 from curate.core.figures import Record, figure
 from curate.review import agreement
-from curate.review.agreement import PairKappas, SampleAlpha, SampleEstimate, checked, rounded_estimate, stratum_counts
+from curate.review.agreement import (
+    CheckedRow,
+    PairKappas,
+    SampleAlpha,
+    SampleEstimate,
+    WorstBounds,
+    checked,
+    many_open,
+    rounded_estimate,
+    stratum_counts,
+    worst_bounds,
+)
 from curate.review.desk import ADJUDICATED, Desk
 from curate.review.items import PRECISION, item_desks, state
 from curate.review.proof import SampleReader, between_people, disagreements, people, with_panel
@@ -55,6 +67,12 @@ class ItemProof(Record, schema_name="of_items"):
     disagreements: int = figure("rows without a final answer whose answers differ from the label or from each other")
     disagreements_with_labels: int = figure("rows of `disagreements` with an answer that differs from the label")
     disagreements_between_people: int = figure("rows of `disagreements` with answers that differ from each other")
+    advice: str | None = figure("what to do with the labels, in a sentence", optional=True, default=None)
+    worst_case: WorstBounds | None = figure(
+        "bounds of the precision for any answers to the open rows, if more than 5 % of the rows are open",
+        optional=True,
+        default=None,
+    )
 
 
 def of_kind(run: Path, kind: BenchmarkKind, items: ReviewItems) -> list[ItemProof]:
@@ -75,6 +93,7 @@ def prove(review: Desk, items: ReviewItems) -> ItemProof:
         for name, counts in counts_of.items()
     )
     open_rows = disagreements(review)
+    worst_case = worst_bounds(*_extremes(rows, sizes)) if used and many_open(rows) else None
     return ItemProof(
         sample=review.sample.design.name,
         of=str(review.sample.design.facts["of"]),
@@ -95,12 +114,23 @@ def prove(review: Desk, items: ReviewItems) -> ItemProof:
         disagreements=len(open_rows),
         disagreements_with_labels=sum(with_panel(row) for row in open_rows),
         disagreements_between_people=sum(between_people(row) for row in open_rows),
+        worst_case=worst_case,
     )
+
+
+def _extremes(rows: Sequence[CheckedRow], sizes: Mapping[str, int]) -> Iterator[SampleEstimate | None]:
+    """Yield the precision if people confirm the labels of all open rows, and if they confirm none of these."""
+    for confirmed in (True, False):
+        answers = [row if row.settled else replace(row, settled=row.verdict if confirmed else "") for row in rows]
+        counts = [stratum_counts(name, size, answers, "confirmed") for name, size in sizes.items()]
+        yield rounded_estimate(sample_estimates.share(counts))
 
 
 def lines(proof: ItemProof) -> Iterator[dict[str, Json]]:
     """Yield the figures as table rows: figure (its name), value, low, high, answered."""
     rows: list[tuple[str, Record | None]] = [(PRECISION, proof.precision)]
+    if proof.worst_case:
+        rows.append(("  for any answers to the open rows", proof.worst_case))
     rows += [(f"  {stratum.stratum}", stratum.share) for stratum in proof.strata if len(proof.strata) > 1]
     rows.append(("kappa of published labels and people", proof.kappa.published))
     rows += [(f"kappa of {who}", kappas.grades) for who, kappas in proof.kappa.people.items()]

@@ -85,7 +85,7 @@ def draw(run: Path, order: SampleOptions) -> Sample:
         order.seed,
         tuple(order.assessors),
         [Stratum(entry.stratum, entry.size, entry.drawn) for entry in planned.strata],
-        order.overlap,
+        order.share_twice(len(rows)),
         facts,
         _scale(kind, items).to_json(),
         items.meanings,

@@ -8,8 +8,10 @@ from curate.core.errors import ConfigError, suggestion
 from curate.core.figures import Record, figure
 from curate.panel import sampling_design
 from curate.review.agreement import checked
+from curate.review.audit_correction import AuditWidths
 from curate.review.desk import Desk
 from curate.stats.sample_estimates import LEVEL, Estimate, StratumCounts, recall, share
+from curate.view.words import strings
 
 TARGETS: Mapping[str, Sequence[str]] = {
     "both": ("precision", "recall"),
@@ -119,14 +121,20 @@ class SamplePlan(Record, schema_name="design"):
     aims: Mapping[str, float | None] = figure("figure that the sample is drawn for -> margin that was asked for")
     figures: Mapping[str, float | None] = figure("figure -> half width of its interval")
     verdicts: Mapping[str, float | None] = figure("verdict, or score of models -> half width of its interval")
-    notes: Sequence[str] = figure("how many answers are enough, of a sample for scores", default=())
+    notes: Sequence[str] = figure("how many answers are enough, of a sample for scores or of an audit", default=())
+    audit: AuditWidths | None = figure(
+        "half widths of the counts that a sample of an audit corrects", optional=True, default=None
+    )
 
     def rows(self) -> list[Mapping[str, object]]:
         """Return one table row per stratum: stratum, size, drawn, probability, guess, answers."""
         return [entry.to_json() for entry in self.strata]
 
     def widths(self) -> list[dict[str, object]]:
-        """Return table rows of the anticipated half widths, first those of the aims."""
+        """Return table rows of the anticipated half widths, first of the aims; for an audit those of its counts."""
+        if self.audit is not None:
+            titles: Mapping[str, str] = strings("en", "audit")["corrected"]
+            return [{"figure": title, "half width": getattr(self.audit, name)} for name, title in titles.items()]
         order = [*self.aims, *(name for name in self.figures if name not in self.aims)]
         width_of = {**{FIGURES[name]: self.figures[name] for name in order}, **self.verdicts}
         return [{"share of": name, "half width": width} for name, width in width_of.items()]

@@ -11,16 +11,20 @@ from typing import Any
 from curate.core.figures import Record, figure
 from curate.core.records import VERDICTS
 from curate.core.scale import Scale
-from curate.panel.sampling_design import DECIDED
+from curate.panel.sampling_design import DECIDED, verdict_of
 from curate.review import agreement
 from curate.review.agreement import (
     CheckedRow,
     SampleAlpha,
     SampleEstimate,
     SampleKappas,
+    WorstBounds,
     checked,
+    filled,
+    many_open,
     rounded_estimate,
     stratum_counts,
+    worst_bounds,
 )
 from curate.review.desk import ADJUDICATED, Desk
 from curate.stats import sample_estimates
@@ -60,6 +64,15 @@ class SampleReader(Record, schema_name="person"):
     controls: SampleEstimate | None = figure("share of control rows answered as expected")
 
 
+class WorstCase(Record, schema_name="worst_case"):
+    """Bounds of the figures, whatever the answers to the open rows will be."""
+
+    agreement: WorstBounds | None = figure("share of the decided pairs that assessors confirm")
+    confirmed: Mapping[str, WorstBounds | None] = figure("verdict of the panel -> share that assessors confirm")
+    relevant: Mapping[str, WorstBounds | None] = figure("verdict without a decision -> share that is relevant")
+    recall: WorstBounds | None = figure("share of all relevant pairs of the pool with the verdict relevant")
+
+
 class SampleProof(Record, schema_name="report"):
     """What a sample that people read says of the labels, as far as it was read."""
 
@@ -91,6 +104,10 @@ class SampleProof(Record, schema_name="report"):
     published: Mapping[str, Any] | None = figure(
         "the same estimates for the published labels; null if these are the panel's", default=None
     )
+    advice: str | None = figure("what to do with the labels, in a sentence", optional=True, default=None)
+    worst_case: WorstCase | None = figure(
+        "bounds for any answers to the open rows, if more than 5 % of the rows are open", optional=True, default=None
+    )
 
 
 def prove(review: Desk) -> SampleProof:
@@ -100,19 +117,8 @@ def prove(review: Desk) -> SampleProof:
     """
     rows, scale = checked(review), review.sample.scale
     sizes = {stratum.name: stratum.size for stratum in review.sample.design.strata}
-    verdict_of = {row.stratum: row.verdict for row in rows}
     read = [row for row in rows if row.settled]
     decided = [row for row in read if row.verdict in DECIDED]
-
-    def parts(verdicts: Sequence[str], hit: str) -> list[StratumCounts]:
-        names = [name for name in sizes if verdict_of.get(name) in verdicts]
-        return [stratum_counts(name, sizes[name], read, hit) for name in names]
-
-    def defined(estimate: Estimate | None) -> SampleEstimate | None:
-        return rounded_estimate(estimate) if scale.relevant else None
-
-    others = [name for name in VERDICTS if name not in DECIDED]
-    detected, missed = parts(["relevant"], "relevant"), parts([*others, "not relevant"], "relevant")
     agreeing = sum(bool(row.confirmed) for row in decided)
     return SampleProof(
         sample=review.sample.design.name,
@@ -120,16 +126,9 @@ def prove(review: Desk) -> SampleProof:
         read=len(read),
         twice=sum(row.read_twice for row in rows),
         pairs=sum(sizes.values()),
-        agreement=defined(sample_estimates.share(parts(DECIDED, "confirmed"))),
-        confirmed={name: defined(sample_estimates.share(parts([name], "confirmed"))) for name in DECIDED},
-        relevant={
-            name: defined(sample_estimates.share(parts([name], "relevant"))) for name in others if parts([name], "")
-        },
-        recall=defined(sample_estimates.recall(detected, missed)),
-        negative_recall=defined(_among(parts, "not relevant", "irrelevant")),
-        held=defined(_among(parts, "contested", "relevant")),
-        plain=defined(sample_estimates.wilson(agreeing, len(decided))),
-        strata=tuple(_strata(sizes, verdict_of, read, scale)),
+        **_shares(read, sizes, scale),
+        plain=rounded_estimate(sample_estimates.wilson(agreeing, len(decided))) if scale.relevant else None,
+        strata=tuple(_strata(sizes, read, scale)),
         scale=SampleScale.from_json(scale.to_json()),
         kappa=agreement.with_people(review, read, sizes),
         alpha=agreement.alpha(review, read),
@@ -138,6 +137,53 @@ def prove(review: Desk) -> SampleProof:
         disagreements=len(open_rows := disagreements(review)),
         disagreements_with_panel=sum(with_panel(row) for row in open_rows),
         disagreements_between_people=sum(between_people(row) for row in open_rows),
+        worst_case=_worst_case(rows, sizes, scale) if read and many_open(rows) else None,
+    )
+
+
+def _shares(read: Sequence[CheckedRow], sizes: Mapping[str, int], scale: Scale) -> dict[str, Any]:
+    """Return the fields of `SampleProof` that are shares of the pool; they are None without a relevance threshold."""
+
+    def parts(verdicts: Sequence[str], hit: str) -> list[StratumCounts]:
+        names = [name for name in sizes if verdict_of(name) in verdicts]
+        return [stratum_counts(name, sizes[name], read, hit) for name in names]
+
+    def defined(estimate: Estimate | None) -> SampleEstimate | None:
+        return rounded_estimate(estimate) if scale.relevant else None
+
+    others = [name for name in VERDICTS if name not in DECIDED]
+    detected, missed = parts(["relevant"], "relevant"), parts([*others, "not relevant"], "relevant")
+    return {
+        "agreement": defined(sample_estimates.share(parts(DECIDED, "confirmed"))),
+        "confirmed": {name: defined(sample_estimates.share(parts([name], "confirmed"))) for name in DECIDED},
+        "relevant": {
+            name: defined(sample_estimates.share(parts([name], "relevant"))) for name in others if parts([name], "")
+        },
+        "recall": defined(sample_estimates.recall(detected, missed)),
+        "negative_recall": defined(_among(parts, "not relevant", "irrelevant")),
+        "held": defined(_among(parts, "contested", "relevant")),
+    }
+
+
+def _worst_case(rows: Sequence[CheckedRow], sizes: Mapping[str, int], scale: Scale) -> WorstCase:
+    """Return the bounds if people agree with the panel on all open rows, and if they contradict it on all of them.
+
+    Every figure rises or falls with each answer, so these two cases are its extremes.
+    """
+    agreeing_shares, opposing_shares = (
+        _shares(filled(rows, [(row.verdict == "relevant") == agree for row in rows]), sizes, scale)
+        for agree in (True, False)
+    )
+    return WorstCase(
+        agreement=worst_bounds(agreeing_shares["agreement"], opposing_shares["agreement"]),
+        recall=worst_bounds(agreeing_shares["recall"], opposing_shares["recall"]),
+        **{
+            name: {
+                verdict: worst_bounds(estimate, opposing_shares[name][verdict])
+                for verdict, estimate in agreeing_shares[name].items()
+            }
+            for name in ("confirmed", "relevant")
+        },
     )
 
 
@@ -168,11 +214,9 @@ def between_people(row: CheckedRow) -> bool:
     return len(sides) > 1
 
 
-def _strata(
-    sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[CheckedRow], scale: Scale
-) -> Iterator[SampleStratum]:
+def _strata(sizes: Mapping[str, int], read: Sequence[CheckedRow], scale: Scale) -> Iterator[SampleStratum]:
     for name, size in sizes.items():
-        hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"
+        hit = "confirmed" if verdict_of(name) in DECIDED else "relevant"
         counts = stratum_counts(name, size, read, hit)
         share = rounded_estimate(sample_estimates.share([counts])) if scale.relevant else None
         yield SampleStratum(name, counts.size, counts.answered, hit, share)

@@ -16,7 +16,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.records import VERDICTS
-from curate.panel.sampling_design import DECIDED
+from curate.panel.sampling_design import DECIDED, verdict_of
 from curate.panel.voting import EXPERTS, PAIR
 from curate.review.agreement import CheckedRow, checked, rounded_estimate, stratum_counts
 from curate.review.desk import relevance_desks
@@ -65,17 +65,13 @@ def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
     }
 
 
-def _verdict(stratum: str) -> str:
-    return stratum.split(", ", 1)[0]
-
-
 def _explained(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -> dict[str, int]:
     """Return verdict -> number of pairs to expect if only the labels of read pairs differ from the panel's."""
-    counts = dict.fromkeys([*map(_verdict, sizes), *(label for _, label in read)], 0)
+    counts = dict.fromkeys([*map(verdict_of, sizes), *(label for _, label in read)], 0)
     for name, size in sizes.items():
-        counts[_verdict(name)] += size
+        counts[verdict_of(name)] += size
     for row, label in read:
-        counts[_verdict(row.stratum)] -= 1
+        counts[verdict_of(row.stratum)] -= 1
         counts[label] += 1
     return {name: count for name, count in counts.items() if count}
 
@@ -84,7 +80,7 @@ def _figures(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -
     rows = [row for row, _ in read]
 
     def parts(verdicts: Sequence[str], hit: str) -> list[StratumCounts]:
-        return [stratum_counts(name, size, rows, hit) for name, size in sizes.items() if _verdict(name) in verdicts]
+        return [stratum_counts(name, size, rows, hit) for name, size in sizes.items() if verdict_of(name) in verdicts]
 
     def share(verdicts: Sequence[str], hit: str) -> Json:
         right = [row.relevant == (hit == "relevant" or label == "relevant") for row, label in read if label in verdicts]
@@ -115,7 +111,7 @@ def _kappa(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -> 
     for row, label in read:
         if label in DECIDED:
             read_counts[int(label != "relevant"), int(not row.relevant)] += 1
-    ruled = {name: size for name, size in sizes.items() if _verdict(name) in DECIDED}
+    ruled = {name: size for name, size in sizes.items() if verdict_of(name) in DECIDED}
     rows = [(row.stratum, int(row.verdict != "relevant"), int(not row.relevant)) for row, _ in read]
     ruled_rows = [row for row in rows if row[0] in ruled]
     if not ruled_rows:

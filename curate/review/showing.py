@@ -88,7 +88,8 @@ def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]
     """Yield the main figures as table rows: figure (its name), value, low, high, answered.
 
     If `final`, the figures of published labels, is given, the value column is named `panel`, and the columns published,
-    from, to are added.
+    from, to are added. If many rows are open, `at worst` and `at best` are the bounds of the panel's figures for any
+    answers to these.
     """
     labels = "labels" if final else "panel"
     words = {
@@ -114,8 +115,12 @@ def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]
     if proof["kappa"]["people"]:
         rows.append((f"alpha of all people, grades, {order}", proof["alpha"], None))
     rows += [(f"controls right: {person}", figures["controls"], None) for person, figures in proof["people"].items()]
+    worst_case = proof.get("worst_case")
+    bounds = {words.get(name, name): figure for name, figure in shares(worst_case, None).items()} if worst_case else {}
     for what, panel_figure, final_figure in rows:
-        yield row(what, panel_figure, final_figure, beside=final is not None)
+        cells = row(what, panel_figure, final_figure, beside=final is not None)
+        worst = cast("Mapping[str, Json]", bounds.get(what) or {})
+        yield cells | ({"at worst": worst.get("low"), "at best": worst.get("high")} if worst_case else {})
 
 
 def row(what: str, one: object, other: object = None, *, beside: bool = False) -> dict[str, Json]:

@@ -14,6 +14,8 @@ from curate.view.words import strings
 
 QUERIES, TWICE, PRECISION = 50, 50, 0.8
 """Minimum numbers of queries and of pairs that two assessors read, and minimum lower bound of precision."""
+SILENT = 0.05
+"""Share of the drawn rows without an answer above which figures need worst-case bounds, and reading goes on."""
 _RED = frozenset({"judged", "published", "accepted"})
 """Conditions without which a set must not score models."""
 _ASSESSED = ("accepted", "sample", "answered", "precision", "twice", "guessing")
@@ -172,22 +174,54 @@ def commands(group: Literal["report", "audit"]) -> Mapping[str, str]:
     return by_group[group]
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How far assessors read a sample."""
+
+    rows: int
+    read: int
+    twice: int = 0
+    """Rows that two assessors read."""
+    disputed: int = 0
+    """Rows on which assessors differ, without a final answer."""
+
+    @property
+    def many_open(self) -> bool:
+        """Return whether more than `SILENT` of the rows have no answer."""
+        return self.rows - self.read > SILENT * self.rows
+
+
 def advice(
-    precision: Mapping[str, Any] | None, read: int, twice: int, *, of_items: bool = False, language: str = "en"
+    precision: Mapping[str, Any] | None, reading: Reading, *, of_items: bool = False, language: str = "en"
 ) -> str:
     """Return what to do with labels by a sample that assessors read, as a sentence.
 
-    `precision` is that of the positives, or of a task type's labels; `read` rows were read, `twice` of them by two.
+    `precision` is that of the positives, or of a task type's labels. Reading goes on while many rows are open, or any
+    row if the precision is not high enough; figures that reject the labels stop it.
     """
     words = strings(language)
     texts = words["state"]["advice"]
     if precision is None:
-        return str(texts[("outdated" if of_items else "nothing") if read else "unread"])
-    holding = Evidence(QUERIES, precision, twice).conditions
-    key = next((name for name in ("accepted", "precision", "twice") if not holding[name]), "ready")
-    share = run_figures.percents(precision, words)
-    what = texts["of"]["items" if of_items else "positives"]
-    return str(texts[key]).format(share=share, what=what, pairs=twice, **_thresholds(words["state"]))
+        return str(texts[("outdated" if of_items else "nothing") if reading.read else "unread"])
+    holding = Evidence(QUERIES, precision, reading.twice).conditions
+    open_rows = reading.rows - reading.read
+    conditions = {
+        "accepted": holding["accepted"],
+        "open": not (reading.many_open or (open_rows and not holding["precision"])),
+        "precision": holding["precision"],
+        "twice": holding["twice"],
+        "disputed": not reading.disputed,
+    }
+    key = next((name for name, holds in conditions.items() if not holds), "ready")
+    return str(texts[key]).format(
+        share=run_figures.percents(precision, words),
+        what=texts["of"]["items" if of_items else "positives"],
+        pairs=f"{reading.twice:,}",
+        open=f"{open_rows:,}",
+        rows=f"{reading.rows:,}",
+        disputed=f"{reading.disputed:,}",
+        **_thresholds(words["state"]),
+    )
 
 
 def _thresholds(words: Mapping[str, Any]) -> dict[str, str]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from curate.commands.audit.correction import FIGURES
 from curate.commands.audit.stage import AuditFigures
 from curate.core.records import AUDITED
 from curate.panel import judge_dependence
+from curate.review.audit_correction import FIGURES
 from curate.runs.command import RUN, Names, argument, option
 from curate.runs.opening import need_audit, scored
 from curate.runs.options import OnPipeline, Plannable
@@ -80,6 +80,10 @@ def _text(figures: AuditFigures, folder: Path) -> Iterator[str]:
             say.cells("corrected", estimate, name=name.replace("_", " ")) for name, estimate in estimates if estimate
         ]:
             yield as_table(rows)
+        if sample.worst_case:
+            bounds = ((name, getattr(sample.worst_case, name)) for name in FIGURES)
+            yield say("worst_case")
+            yield as_table([say.cells("bounds", pair, name=name.replace("_", " ")) for name, pair in bounds if pair])
     if effects := [_system(system, figures.systems.recall_depth) for system in figures.systems.systems]:
         yield as_table(effects, digits=3)
     yield from too_few(figures.queries)

@@ -10,7 +10,6 @@ import polars as pl
 from curate.ask import build, privacy_guard, seating
 from curate.commands.audit import Config, page
 from curate.commands.audit import labels as audit
-from curate.commands.audit.correction import CorrectedCounts, corrected_counts
 from curate.commands.audit.labels import AuditMeasure, PatchSizes, mean
 from curate.core.config import Json, check
 from curate.core.duplicates import same_text
@@ -20,7 +19,6 @@ from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Benchmark
 from curate.core.records import FILTERED, Query
 from curate.ledger import Ledger, default_path
-from curate.panel.audit_design import strata
 from curate.panel.judge_dependence import Dependence
 from curate.panel.voting import PAIR
 from curate.pipeline import stages
@@ -28,6 +26,7 @@ from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval import ranking
 from curate.review import Desk
+from curate.review.audit_correction import CorrectedCounts, corrected_counts, frames
 from curate.review.desk import graded_desks, relevance_desks
 from curate.runs import card_facts
 from curate.stats import rank_correlation
@@ -244,7 +243,11 @@ def run(config: Config, context: Context) -> Report:
             patch=audit.sizes(patches),
             masking=_masking(context, patches),
             corrected=tuple(
-                corrected_counts(answers, strata(verdicts, labels), queries["query_id"].to_list())
+                corrected_counts(
+                    answers,
+                    frames(verdicts, labels, context.folder("pool"), context.scale),
+                    queries["query_id"].to_list(),
+                )
                 for answers in _reviewed_samples(context)
             ),
             systems=compare(rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=encoders),

@@ -19,7 +19,7 @@ from curate.core.sampling import generator, shuffled
 from curate.core.scale import FIVE
 from curate.panel.voting import PAIR
 from curate.review import Desk, paper
-from curate.review.drawing import SampleOptions, placed, with_texts
+from curate.review.drawing import SampleOptions, default_overlap, placed, with_texts
 from curate.review.sample import PILOT, Design, Sample, Stratum
 from curate.runs.command import Names, option, setting
 from curate.runs.options import OnPipeline
@@ -29,10 +29,9 @@ from curate.stats.vote_rules import LEAST
 from curate.system.files import read_table
 from curate.view.answers import Result
 from curate.view.record_words import RecordWords
+from curate.view.state import TWICE
 
 SIZE = 200
-TWICE = 50
-"""Fewest pairs that two people read: their kappa is the ceiling of every rule's."""
 
 
 class PilotDrawn(Record, schema_name="drawn"):
@@ -61,7 +60,9 @@ class PilotExportCommand(OnPipeline):
     assessors: Names = option("Names of the people who read, separated by commas.", (), metavar="NAMES")
     format: str = option("File format.", "csv", metavar="csv|xlsx|csv,xlsx")
     out: Path | None = option("Folder to write to; default: the sample's own.", None, metavar="FOLDER")
-    overlap: float | None = setting("Share of the pairs that a second person reads too; default: 50 pairs.", None)
+    overlap: float | None = setting(
+        "Share of the pairs that a second person reads too; default: 50 pairs, or 10 %.", None
+    )
     seed: int | None = setting("Seed of the random sample; default: the pipeline's.", None, ge=0)
 
     def result(self) -> Result[PilotDrawn]:
@@ -129,7 +130,7 @@ def draw(run: Run, command: PilotExportCommand) -> Sample:
         seed,
         tuple(options.assessors),
         [Stratum("pool", len(pool), len(rows))],
-        options.overlap,
+        options.share_twice(len(rows)),
         facts,
         scale=None if scale == FIVE else scale.to_json(),
         meanings={} if scale == FIVE else rubric.all_meanings,
@@ -152,7 +153,7 @@ def _refuse(command: PilotExportCommand, size: int) -> None:
 
 def _overlap(command: PilotExportCommand, size: int) -> float:
     """Return the share of `size` pairs that two people read; ConfigError if those are fewer than `TWICE`."""
-    overlap = min(TWICE / size, 1.0) if command.overlap is None else command.overlap
+    overlap = default_overlap(size) if command.overlap is None else command.overlap
     if round(overlap * size) < TWICE:
         raise ConfigError(
             f"--overlap: found {overlap:g}, by which {round(overlap * size)} of {size} pairs are read twice, "

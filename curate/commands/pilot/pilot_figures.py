@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from curate.commands.pilot.export import TWICE
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.figures import Record, figure
@@ -22,6 +21,7 @@ from curate.stats.ratios import numbered
 from curate.stats.tally import Crosstab, Ints, crosstab
 from curate.stats.vote_rules import COMPARED, RuleAgreement, VoteRule, candidates, compared, proposed, unchosen
 from curate.view.record_words import RecordWords
+from curate.view.state import TWICE
 from curate.view.text import too_few
 
 WORDS = "pilot/pilot"

@@ -56,9 +56,9 @@ class ReviewExportCommand(OnRun):
     size: int | None = option("Number of pairs, or items, to check.", None, ge=1)
     target: str | None = option(
         "Figure that the sample is drawn for: both (precision and recall of the positives; the default), or accept, "
-        "for the threshold that consensus.accept asks for.",
+        "for the threshold that consensus.accept asks for; for --of audit fp (false positives).",
         None,
-        metavar="both|precision|recall|agreement|accept",
+        metavar="both|precision|recall|agreement|accept|fp",
     )
     margin: tuple[str, ...] = option(
         "Instead of --size: wanted half width of an interval, such as precision=0.02; may be repeated. Without a name "
@@ -67,7 +67,7 @@ class ReviewExportCommand(OnRun):
         metavar="[NAME=]M",
     )
     of: str = option(
-        "audit: the four cells of an audit of original labels; a task type such as sts: its published items.",
+        "audit: the judged pairs of an audit of original labels; a task type such as sts: its published items.",
         "labels",
         metavar="labels|audit|TYPE",
     )
@@ -89,7 +89,11 @@ class ReviewExportCommand(OnRun):
     format: str = option("File format.", "csv", metavar="csv|xlsx|csv,xlsx")
     out: Path | None = option("Folder to write to; default: the sample's own.", None, metavar="FOLDER")
     plan: bool = option("Print the intervals that the size will give; write nothing.", False)
-    overlap: float = option("Share of the rows that a second person reads too.", 0.0)
+    overlap: float | None = option(
+        "Share of the rows that a second person reads too; default with two people or more: 50 rows, or 10 % if that "
+        "is more.",
+        None,
+    )
     controls: int | None = option("Number of random documents planted as controls; default: 2 % of the size.", None)
     known: Path | None = setting("File of pairs of known grade to plant: query_id, doc_id, grade.", None)
     seed: int | None = setting("Seed of the random sample; default: the pipeline's.", None, ge=0)

@@ -125,6 +125,7 @@ class SampleProgress(Record, schema_name="of_some"):
     rows: int = figure("rows that were drawn")
     read: int = figure("rows that were read")
     strata: tuple[DrawnStratum, ...] = figure("a row per stratum")
+    advice: str | None = figure("what to do with the sample, in a sentence", optional=True, default=None)
 
 
 def report(review: "Desk", notices: Sequence[str]) -> Result[SampleProgress]:
@@ -142,11 +143,12 @@ def report(review: "Desk", notices: Sequence[str]) -> Result[SampleProgress]:
         for stratum in review.sample.design.strata
     )
     of = str(review.sample.design.facts["of"])
-    figures = SampleProgress(review.sample.design.name, of, len(rows), len(read), strata)
     say = RecordWords("review/report")
-    use = [say(of)] if of in say.words else []
-    lines = [say("progress", figures), as_table([say.cells("stratum", stratum) for stratum in strata]), *use]
-    return Result(figures, lines, notices)
+    figures = SampleProgress(review.sample.design.name, of, len(rows), len(read), strata)
+    use = say(of).split("\n")
+    advice = say("open", figures, open=len(rows) - len(read)) if len(read) < len(rows) else use.pop(0)
+    lines = [advice, say("progress", figures), as_table([say.cells("stratum", stratum) for stratum in strata]), *use]
+    return Result(replace(figures, advice=advice), lines, notices)
 
 
 def report_items(review: "Desk", notices: Sequence[str]) -> Result[item_proof.ItemProof]:
@@ -157,14 +159,16 @@ def report_items(review: "Desk", notices: Sequence[str]) -> Result[item_proof.It
     sides, precision = [say("with_labels", proof)], proof.precision
     if sum(bool(person.read) for person in proof.people.values()) > 1:
         sides.append(say("between_people", proof))
+    reading = state.Reading(proof.rows, proof.read, proof.twice, proof.disagreements_between_people)
+    advice = state.advice(precision.to_json() if precision else None, reading, of_items=True)
     lines = [
-        state.advice(precision.to_json() if precision else None, proof.read, proof.twice, of_items=True),
+        advice,
         say("items", proof),
         say("disagreements", proof, sides=", ".join(sides)),
         *([say("outdated")] if proof.outdated else []),
         as_table(list(item_proof.lines(proof)), digits=3),
     ]
-    return Result(proof, lines, notices)
+    return Result(replace(proof, advice=advice), lines, notices)
 
 
 def report_labels(review: "Desk", notices: Sequence[str]) -> Result[SampleProof]:
@@ -176,15 +180,17 @@ def report_labels(review: "Desk", notices: Sequence[str]) -> Result[SampleProof]
     if len(readers) > 1:
         sides.append(say("between_people", figures))
     positives = figures.confirmed["relevant"]
+    reading = state.Reading(figures.rows, figures.read, figures.twice, figures.disagreements_between_people)
+    advice = state.advice(positives.to_json() if positives else None, reading)
     lines = [
-        state.advice(positives.to_json() if positives else None, figures.read, figures.twice),
+        advice,
         say("progress", figures),
         say("disagreements", figures, sides=", ".join(sides)),
         as_table(list(showing.lines(figures.to_json(), final)), digits=3),
     ]
     lines += [showing.note(final)] if final else []
     warnings = [f"alpha: {line}" for line in too_few(figures.alpha.queries)] if figures.alpha else []
-    return Result(replace(figures, published=final), [*lines, *warnings], [*notices, *warnings])
+    return Result(replace(figures, published=final, advice=advice), [*lines, *warnings], [*notices, *warnings])
 
 
 def next_steps(sample: "Sample") -> Iterator[str]:

@@ -135,6 +135,29 @@ def test_precision_is_weighted_to_all_published_items(run: Path) -> None:
     assert [line.strip() for line in lines[1:4]] == ["test, easy", "test, hard", "test, positive"]
 
 
+def test_open_items_widen_the_precision_to_what_any_answers_give(run: Path) -> None:
+    desk, right, wrong = drawn(run, name="open"), drawn(run, name="right"), drawn(run, name="wrong")
+    labels = list(desk.sample.survey.select("row_id", "verdict").iter_rows())
+    desk.record("assessor", [Answer(*row) for row in labels[:30]])
+    answer(right, "assessor")
+    other = {"yes": "no", "no": "yes"}
+    texts = {tuple(ids): name for name, ids in wrong.sample.survey.select("row_id", "ids").iter_rows()}
+    same = [texts[tuple(ids)] for ids in desk.sample.survey["ids"]]
+    wrong.record(
+        "assessor",
+        [
+            Answer(name, label if at < 30 else other[label])
+            for at, (name, (_, label)) in enumerate(zip(same, labels, strict=True))
+        ],
+    )
+    found = proof(run, desk)
+    assert found["worst_case"] == {
+        "low": proof(run, wrong)["precision"]["low"], "high": proof(run, right)["precision"]["high"]
+    }  # fmt: skip
+    assert "worst_case" not in proof(run, right)
+    assert list(item_proof.lines(ItemProof.from_json(found)))[1]["figure"] == "  for any answers to the open rows"
+
+
 def test_two_people_have_a_kappa_where_both_read(run: Path) -> None:
     desk = drawn(run, assessors=("wang", "li"), overlap=0.5)
     for person in ("wang", "li"):

@@ -13,13 +13,16 @@ import polars as pl
 import pytest
 
 from curate.core.errors import ConfigError, DataError, UserError
+from curate.core.records import TABLES
 from curate.core.scale import FIVE
-from curate.review import ADJUDICATED, Answer, Desk, Sample
+from curate.panel.audit_design import REST
+from curate.panel.voting import PAIR
+from curate.review import ADJUDICATED, Answer, Desk, Sample, audit_correction
 from curate.review.desk import path as answers_of
 from curate.review.drawing import SampleOptions, draw, plan
 from curate.review.proof import disagreements, prove
 from curate.review.showing import lines
-from curate.system.files import read_table
+from curate.system.files import frame, read_table, write_table
 from tests.support.defined import defined
 from tests.support.judged import judged
 
@@ -137,7 +140,8 @@ def test_a_sample_is_never_drawn_over(pool: Pool) -> None:
         ({}, "either --size N or --margin M"),
         ({"size": 10, "margins": ("0.1",)}, "either --size N or --margin M"),
         ({"size": 10, "target": "kappa"}, "--target: found 'kappa'"),
-        ({"size": 10, "target": "recall", "of": "audit"}, "quarters to its four cells; leave out --target"),
+        ({"size": 10, "target": "recall", "of": "audit"}, "expected fp or none; leave out --target"),
+        ({"size": 10, "target": "fp"}, "--target: found 'fp'"),
         ({"size": 10, "assessors": ("a", "a")}, "differ by more than case or width"),
         ({"size": 10, "assessors": ("Wang", "ｗang")}, "differ by more than case or width"),
         ({"size": 10, "name": "my sample"}, "sample 'my sample': expected 1 to 40"),
@@ -150,6 +154,108 @@ def test_a_sample_is_never_drawn_over(pool: Pool) -> None:
 def test_an_impossible_order_is_a_sentence(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         SampleOptions(**wrong)
+
+
+@pytest.fixture
+def audit(pool: Pool, tmp_path: Path) -> Pool:
+    """Return a copy of the run with labels: half of the relevant documents, and every 40th of the others."""
+    run, truth = pool
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    good = [pair for pair, grade in truth.items() if grade in "SA"][::2]
+    bad = [pair for pair, grade in truth.items() if grade not in "SA"][::40]
+    write_table(
+        copy / "diversify",
+        "qrels",
+        frame("qrels", [dict(zip((*PAIR, "score"), (*pair, 1), strict=True)) for pair in good + bad]),
+    )
+    hits = [
+        [{"retriever": "bm25", "rank": rank, "score": None}] for rank in read_table(copy / "pool", "pool")["position"]
+    ]
+    write_table(
+        copy / "pool",
+        "pool",
+        read_table(copy / "pool", "pool").with_columns(hits=pl.Series(hits, dtype=TABLES["pool"]["hits"])),
+    )
+    return copy, truth
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "expected"),
+    [
+        (300, {"assessors": TWO}, 50),
+        (600, {"assessors": TWO}, 60),
+        (60, {"assessors": TWO}, 50),
+        (55, {"assessors": TWO, "of": "audit"}, 50),
+        (300, {"assessors": TWO, "overlap": 0.0}, 0),
+        (300, {"assessors": TWO, "overlap": 0.02}, 6),
+        (300, {}, 0),
+    ],
+)
+def test_two_assessors_read_fifty_rows_or_a_tenth_twice(
+    audit: Pool, size: int, options: dict[str, Any], expected: int
+) -> None:
+    run, _ = audit
+    drawn = draw(run, SampleOptions("twice", size=size, controls=0, **options))
+    assert drawn.survey["assessors"].list.len().sum() - len(drawn.survey) == expected
+    assert drawn.design.overlap == pytest.approx(expected / size)
+
+
+def test_a_small_sample_is_read_twice_completely() -> None:
+    assert SampleOptions(size=40, assessors=TWO).share_twice(40) == 1.0
+
+
+@pytest.mark.parametrize("of", ["labels", "audit"])
+def test_open_rows_widen_the_figures_to_what_any_answers_give(audit: Pool, of: str) -> None:
+    """Whatever people answer to the open rows, the estimate is within the bounds; none are shown up to 5 % open."""
+    run, truth = audit
+    drawn = draw(run, SampleOptions("open", size=400, controls=0, of=of))
+    queries = [f"q{number:04}" for number in range(30)]
+    frames = list(audit_correction.frames(*audit_tables(run), run / "pool", FIVE))
+
+    def figures(until: int, rest: str = "") -> tuple[Any, Any]:
+        """Return the figures if all rows from `until` on are open, or have the grade `rest`."""
+        shutil.rmtree(drawn.folder / "answers", ignore_errors=True)
+        desk, ids = Desk(drawn), dict(drawn.survey.select("row_id", "ids").iter_rows())
+        answers = [Answer(row.row_id, truth[tuple(ids[row.row_id])]) for row in desk.rows("assessor")]
+        last = [Answer(answer.row_id, rest) for answer in answers[until:]] if rest else []
+        desk.record("assessor", [*answers[:until], *last])
+        corrected = audit_correction.corrected_counts(desk, frames, queries).to_json() if of == "audit" else None
+        return prove(desk).to_json(), corrected
+
+    assert all("worst_case" not in (record or {}) for record in (*figures(380), *figures(0)))
+    proof, corrected = figures(340)
+    best, worst = (figures(340, grade) for grade in "SD")
+    for name in ("agreement", "recall"):
+        bounds = proof["worst_case"][name]
+        assert bounds["low"] < proof[name]["low"] < proof[name]["high"] < bounds["high"]
+    bounds = proof["worst_case"]["confirmed"]["relevant"]
+    # all positives that are open are confirmed by S, and rejected by D
+    assert bounds["high"] == best[0]["confirmed"]["relevant"]["high"]
+    assert bounds["low"] == worst[0]["confirmed"]["relevant"]["low"]
+    table = {row["figure"]: row for row in lines(proof)}
+    assert table["relevant: confirmed"]["at worst"] == bounds["low"]
+    assert "at worst" not in next(lines(best[0]))
+    if corrected:
+        for name in ("false_negatives", "positives", "precision"):
+            assert corrected["worst_case"][name] == {"low": worst[1][name]["low"], "high": best[1][name]["high"]}
+        bounds = corrected["worst_case"]["false_positives"]
+        assert bounds == {"low": best[1]["false_positives"]["low"], "high": worst[1]["false_positives"]["high"]}
+
+
+def audit_tables(run: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return read_table(run / "consensus", "verdicts"), read_table(run / "diversify", "qrels")
+
+
+def test_a_plan_of_an_audit_says_how_many_answers_a_half_width_needs(audit: Pool) -> None:
+    run, _ = audit
+    stratified, planned = plan(run, SampleOptions("audit", size=300, of="audit"))
+    assert len(planned.strata) == 7
+    rest, queries = stratified.filter(pl.col("stratum") == REST).height, 30
+    assert planned.audit is not None
+    assert planned.audit.rest_answers == pytest.approx(3.7 * rest / queries)
+    needed = math.ceil(3.7 * rest / queries / 0.5)
+    assert planned.notes[0].endswith(f"in the stratum 'not relevant, rest, legacy -': {needed} for 0.5")
+    assert planned.widths()[0]["figure"] == "false negatives per query"
 
 
 def test_a_margin_gives_the_size_that_keeps_it(pool: Pool) -> None:

@@ -135,8 +135,24 @@ def test_a_sample_of_queries_and_a_run_of_somebody_else(folder: Path) -> None:
     assert taken[0] != taken[1]
 
 
-def test_people_correct_it(folder: Path) -> None:
-    out = ran(folder, "review", "export", "--of", "audit", "--size", "60", "--assessors", "anna", "--controls", "0")
+def test_a_plan_shows_the_widths_of_the_counts_that_an_audit_corrects(folder: Path) -> None:
+    order = ("review", "export", "--of", "audit", "--size", "60", "--plan")
+    text = ran(folder, *order).stdout
+    assert "false negatives per query  " in text
+    assert "false positives per query  " in text
+    assert "recall" not in text
+    data = machine.data(ran(folder, *order, "--json").stdout)
+    assert all(data["audit"][name] >= 0 for name in ("false_negatives", "false_positives", "positives", "precision"))
+    # the lists of eight documents leave no pair in the stratum `rest`
+    assert data["audit"]["rest_answers"] is None
+    assert data["notes"] == []
+
+
+@pytest.mark.parametrize("target", [(), ("--target", "fp")], ids=["both", "fp"])
+def test_people_correct_it(folder: Path, target: tuple[str, ...]) -> None:
+    """The strata of `fp` are those of every sample before version 0.3, which is thus estimated, too."""
+    order = ("--of", "audit", "--size", "60", "--assessors", "anna", "--controls", "0", *target)
+    out = ran(folder, "review", "export", *order)
     design = json.loads((folder / "runs/audit-data/reviews/audit/design.json").read_text(encoding="utf-8"))
     assert {each["name"].rpartition(", ")[2] for each in design["strata"]} == {"legacy +", "legacy -"}
     assert figures(folder)["corrected"] == []

@@ -229,7 +229,7 @@ def test_a_sample_for_people_is_drawn_by_the_labels_from_the_cut_on(tmp_path: Pa
         "relevant, legacy +": 1,
         "not relevant, legacy +": 1,
         "relevant, legacy -": 1,
-        "not relevant, legacy -": 3,
+        "not relevant, near, legacy -": 3,
     }
 
 

@@ -113,6 +113,7 @@ def test_a_single_assessor_disagrees_with_the_panel_and_nobody_else(folder: Path
     assert against == proof["disagreements_with_panel"] > proof["disagreements_between_people"] == 0
     advice, shown = curate(folder, "review", "report").stdout.split("\n", 1)
     assert advice.startswith("do not publish: the readers confirmed 0 %")
+    assert proof["advice"] == advice
     assert shown.startswith(f"30 of 30 rows read\nopen disagreements: {against} ({against} of anna with the panel)\n")
 
 

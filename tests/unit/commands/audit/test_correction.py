@@ -9,10 +9,11 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from curate.commands.audit import correction, labels
+from curate.commands.audit import labels
 from curate.core.errors import DataError
-from curate.panel.audit_design import LABELLED, UNLABELLED, allocate
+from curate.panel.audit_design import LABELLED, REST, UNLABELLED, allocate
 from curate.panel.sampling_design import guesses
+from curate.review import audit_correction
 from curate.stats.bootstrap import resamples
 from tests.support.defined import defined
 
@@ -45,7 +46,7 @@ def test_by_hand() -> None:
         ("q1", f"not relevant{LABELLED}", True), ("q1", f"not relevant{LABELLED}", False),
     ]  # fmt: skip
     answers = pl.DataFrame(said, {"query_id": pl.String, "stratum": pl.String, "relevant": pl.Boolean}, orient="row")
-    found = correction.correct(pairs, answers, ["q1", "q2"])
+    found = audit_correction.correct(pairs, answers, ["q1", "q2"])
     assert found.answered == 9
     assert found.false_negatives is not None
     assert found.false_negatives.value == pytest.approx((6 * 2 / 3 + 12 * 1 / 4) / 2)
@@ -59,7 +60,7 @@ def test_a_sample_of_everything_is_the_count_of_everything() -> None:
     random = np.random.default_rng(1)
     size = random.integers(1, 9, (40, 3)).astype(float)
     hits = random.binomial(size.astype(int), 0.4).astype(float)
-    found = defined(correction.mean(size, size, hits))
+    found = defined(audit_correction.mean(size, size, hits))
     truth = hits.sum(axis=1)
     assert found.value == pytest.approx(truth.mean())
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * truth.std(ddof=1) / math.sqrt(40), rel=0.05)
@@ -68,10 +69,10 @@ def test_a_sample_of_everything_is_the_count_of_everything() -> None:
 def test_not_defined_without_answers_of_a_stratum() -> None:
     size = np.array([[3.0, 2.0], [1.0, 4.0]])
     none = np.zeros_like(size)
-    assert correction.mean(size, none, none) is None
-    assert correction.mean(size, np.array([[1.0, 0.0], [1.0, 0.0]]), none) is None
-    assert correction.mean(size[:1], size[:1], none[:1]) is None, "one query has no interval"
-    empty = correction.mean(np.array([[3.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 0.0]]), none)
+    assert audit_correction.mean(size, none, none) is None
+    assert audit_correction.mean(size, np.array([[1.0, 0.0], [1.0, 0.0]]), none) is None
+    assert audit_correction.mean(size[:1], size[:1], none[:1]) is None, "one query has no interval"
+    empty = audit_correction.mean(np.array([[3.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 0.0]]), none)
     assert empty is not None, "a stratum without a pair needs no answer"
     assert empty.value == empty.low == 0 < empty.high
 
@@ -82,7 +83,20 @@ def test_answers_of_other_pairs_are_refused() -> None:
     strange = rows(("q3", f"relevant{UNLABELLED}", 1)).with_columns(relevant=pl.lit(value=True))
     for answers in (many, strange):
         with pytest.raises(DataError, match="the pairs that the sample was drawn of"):
-            correction.correct(pairs, answers, ["q1", "q2"])
+            audit_correction.correct(pairs, answers, ["q1", "q2"])
+
+
+def test_a_plan_expects_the_width_of_its_guesses() -> None:
+    """With 20 negatives in each of 200 queries a half width of the mean is 1.96 N / Q sqrt(p (1 - p) / n)."""
+    queries = [f"q{number:03}" for number in range(200)]
+    pairs = rows(*((query, REST, 20) for query in queries), *((query, f"relevant{LABELLED}", 2) for query in queries))
+    guesses_, drawn = {REST: 0.1, f"relevant{LABELLED}": 0.05}, {REST: 800, f"relevant{LABELLED}": 400}
+    widths = audit_correction.expected_widths(pairs, guesses_, drawn, queries, seed=1)
+    assert widths.false_negatives == pytest.approx(1.96 * 20 * math.sqrt(0.1 * 0.9 / 800), rel=0.05)
+    # all labels are read, so only the queries are uncertain
+    assert widths.false_positives == pytest.approx(1.96 * math.sqrt(2 * 0.05 * 0.95 / 200), rel=0.1)
+    assert widths.precision is None, "the panel claims nothing"
+    assert widths.rest_answers == pytest.approx(3.7 * 4_000 / 200)
 
 
 @dataclass(frozen=True)
@@ -126,7 +140,7 @@ def say(line: str) -> None:
     sys.stdout.write(f"\n{line}\n")
 
 
-def audited(world: World, queries: int, size: int, seed: int) -> tuple[correction.Mean, correction.Mean]:
+def audited(world: World, queries: int, size: int, seed: int) -> tuple[audit_correction.Mean, audit_correction.Mean]:
     """Return the corrected false negatives and false positives of one audit with a sample of people's answers."""
     random = np.random.default_rng(seed)
     truth, labelled, yes, doubt = world.draw(random, queries)
@@ -144,8 +158,8 @@ def audited(world: World, queries: int, size: int, seed: int) -> tuple[correctio
 
     whole, answered, hits = table(np.ones_like(drawn)), table(drawn), table(drawn & truth.ravel())
     without, with_ = np.array([1, 3, 5]), np.array([0, 2, 4])
-    missed = defined(correction.mean(whole[:, without], answered[:, without], hits[:, without]))
-    wrong = defined(correction.mean(whole[:, with_], answered[:, with_], (answered - hits)[:, with_]))
+    missed = defined(audit_correction.mean(whole[:, without], answered[:, without], hits[:, without]))
+    wrong = defined(audit_correction.mean(whole[:, with_], answered[:, with_], (answered - hits)[:, with_]))
     return missed, wrong
 
 

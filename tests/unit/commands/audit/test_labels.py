@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.commands.audit import correction, stage
 from curate.commands.audit import labels as audit
+from curate.commands.audit import stage
 from curate.commands.audit.labels import MISSED, PatchSizes
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import AUDITED, VERDICTS
 from curate.core.scale import FIVE
 from curate.panel import sampling_design
-from curate.panel.audit_design import LABELLED, UNLABELLED, allocate, strata
+from curate.panel.audit_design import FP, LABELLED, UNLABELLED, allocate, cells
 from curate.panel.voting import PAIR
+from curate.review import audit_correction
 from curate.system.files import frame
 from tests.support.defined import defined
 
@@ -204,35 +205,35 @@ def test_means_and_their_intervals() -> None:
     assert audit.mean(np.array([3.0]), seed=1) == (3.0, None, None)
 
 
-def test_strata_and_their_allocation() -> None:
-    named = strata(SAID, GIVEN)
+def test_cells_and_their_quarters() -> None:
+    named = cells(SAID, GIVEN)
     sizes = sampling_design.counts(named)
     assert sizes[f"relevant{UNLABELLED}"] == 4
     assert sizes[f"relevant{LABELLED}"] == 2
     assert sizes[f"not relevant{LABELLED}"] == 1
     assert sum(sizes.values()) == len(SAID)
-    whole = allocate(sizes, sampling_design.guesses(sizes), 1000)
+    whole = allocate(sizes, sampling_design.guesses(sizes), 1000, FP)
     assert whole == sizes
     large = {
         f"relevant{LABELLED}": 60, f"not relevant{LABELLED}": 30, f"contested{LABELLED}": 4,
         f"relevant{UNLABELLED}": 2000, f"not relevant{UNLABELLED}": 7000, f"contested{UNLABELLED}": 600,
     }  # fmt: skip
-    drawn = allocate(large, sampling_design.guesses(large), 500)
+    drawn = allocate(large, sampling_design.guesses(large), 500, FP)
     assert sum(drawn.values()) == 500
     assert all(min(sampling_design.LEAST, large[name]) <= drawn[name] <= large[name] for name in large)
     assert drawn[f"relevant{UNLABELLED}"] == 125
     assert drawn[f"relevant{LABELLED}"] == 60
     with pytest.raises(ConfigError, match=r"--size: found 28, .*use --size 29"):
-        allocate(large, sampling_design.guesses(large), 28)
-    assert sum(allocate(large, sampling_design.guesses(large), 29).values()) == 29
+        allocate(large, sampling_design.guesses(large), 28, FP)
+    assert sum(allocate(large, sampling_design.guesses(large), 29, FP).values()) == 29
 
 
 def test_a_sample_of_all_pairs_corrects_to_the_truth() -> None:
     """The panel errs; people read everything, so the corrected counts are those of people."""
     truth = {("q1", "d1"), ("q1", "d2"), ("q1", "d3"), ("q2", "d3"), ("q3", "d7")}
-    pairs = strata(SAID, GIVEN)
+    pairs = cells(SAID, GIVEN)
     answers = pairs.with_columns(relevant=pl.Series([row in truth for row in pairs.select(PAIR).iter_rows()]))
-    found = correction.correct(pairs, answers, ["q1", "q2", "q3"])
+    found = audit_correction.correct(pairs, answers, ["q1", "q2", "q3"])
     given_ = set(GIVEN.select(PAIR).iter_rows())
     judged = set(SAID.select(PAIR).iter_rows())
     assert defined(found.false_negatives).value == pytest.approx(len(truth - given_) / 3)

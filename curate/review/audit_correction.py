@@ -18,8 +18,9 @@ queries and 500 answers, coverage fell to 0.90 with s proportional to V, and was
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -27,11 +28,23 @@ import polars as pl
 
 from curate.core.errors import DataError
 from curate.core.figures import ABSENT, Record, figure
-from curate.panel.audit_design import LABELLED, UNLABELLED
-from curate.review.agreement import SampleEstimate, checked
+from curate.core.scale import Scale
+from curate.panel import audit_design
+from curate.panel.audit_design import CLAIMED, LABELLED
+from curate.panel.sampling_design import verdict_of
+from curate.review.agreement import (
+    CheckedRow,
+    SampleEstimate,
+    WorstBounds,
+    checked,
+    filled,
+    many_open,
+    worst_bounds,
+)
 from curate.review.desk import Desk
 from curate.stats.sample_estimates import LEVEL, Bounded, Estimate, StratumCounts, share
 from curate.stats.tally import Floats
+from curate.system.files import read_json, read_table
 
 
 class Mean(Bounded):
@@ -60,7 +73,7 @@ def correct(pairs: pl.DataFrame, answers: pl.DataFrame, queries: Sequence[str], 
     relevant of the answered ones. `queries` are all audited queries, with or without a pair. DataError if a stratum has
     more answers than pairs.
     """
-    names = sorted(pairs["stratum"].unique())
+    names = _names(pairs)
     size = _count_table(pairs.with_columns(count=1), queries, names)
     answered = _count_table(answers.with_columns(count=1), queries, names)
     hits = _count_table(answers.with_columns(count=pl.col("relevant").cast(pl.Int64)), queries, names)
@@ -68,11 +81,21 @@ def correct(pairs: pl.DataFrame, answers: pl.DataFrame, queries: Sequence[str], 
         raise DataError(
             "audit: found more answers than pairs in a stratum; give the pairs that the sample was drawn of"
         )
+    return _corrected(names, size, answered, hits, level)
+
+
+def _names(pairs: pl.DataFrame) -> list[str]:
+    """Return the names of the strata, sorted: the order of the columns of the count tables."""
+    return sorted(pairs["stratum"].unique())
+
+
+def _corrected(names: Sequence[str], size: Floats, answered: Floats, hits: Floats, level: float = LEVEL) -> Corrected:
+    """Return the corrected means from counts by query and stratum, shape (queries, strata)."""
     labelled = np.array([name.endswith(LABELLED) for name in names], dtype=bool)
-    claimed = [column for column, name in enumerate(names) if name == f"relevant{UNLABELLED}"]
+    claimed = [column for column, name in enumerate(names) if name == CLAIMED]
     counts = [StratumCounts(*(int(table[:, column].sum()) for table in (size, answered, hits))) for column in claimed]
     return Corrected(
-        answered=len(answers),
+        answered=int(answered.sum()),
         false_negatives=mean(size[:, ~labelled], answered[:, ~labelled], hits[:, ~labelled], level),
         false_positives=mean(size[:, labelled], answered[:, labelled], (answered - hits)[:, labelled], level),
         positives=mean(size, answered, hits, level),
@@ -132,7 +155,67 @@ def _count_table(rows: pl.DataFrame, queries: Sequence[str], names: Sequence[str
 
 # Audit counts corrected by people's answers to a sample.
 
+LEXICAL = "bm25"
+"""Kind of lexical retrievers, and the name of the packaged one."""
 FIGURES = ("false_negatives", "false_positives", "positives", "precision")
+
+
+_DRAWS = 100
+"""Number of simulated audits of a plan; the mean half width then has an error of a few percent."""
+_REST = 3.7
+"""Half width of the false negatives x answers in the stratum `rest` / its pairs per query; simulated, 0.5 % hits."""
+
+
+class AuditWidths(Record, schema_name="audit_widths"):
+    """Half widths to expect of the counts that a sample corrects, if the guesses are right."""
+
+    false_negatives: float | None = figure("half width of their mean number per query")
+    false_positives: float | None = figure("half width of their mean number per query")
+    positives: float | None = figure("half width of the mean number of relevant documents per query")
+    precision: float | None = figure("half width of the share of claimed false negatives that people confirm")
+    rest_answers: float | None = figure(
+        "answers in the stratum `rest` that a half width of 1 false negative per query needs: 3.7 N / Q, with its N "
+        "pairs and Q queries; for a half width h divide by h; null without the stratum"
+    )
+
+
+def expected_widths(
+    pairs: pl.DataFrame, guesses: Mapping[str, float], drawn: Mapping[str, int], queries: Sequence[str], seed: int
+) -> AuditWidths:
+    """Return the mean half widths of simulated audits, by the estimators of `correct`.
+
+    `pairs` and `queries` are those of `correct`. In every audit the pairs of `drawn` are drawn at random, and are
+    relevant at random with the share that `guesses` (stratum -> share of disagreement) give. A width is None if its
+    figure is not defined.
+    """
+    names, random = _names(pairs), np.random.default_rng(seed)
+    size = _count_table(pairs.with_columns(count=1), queries, names)
+    rates = [1 - guesses[name] if verdict_of(name) == "relevant" else guesses[name] for name in names]
+    widths: dict[str, list[float]] = {name: [] for name in FIGURES}
+    for _ in range(_DRAWS):
+        columns = [
+            random.multivariate_hypergeometric(size[:, column].astype(np.int64), drawn[name], method="marginals")
+            for column, name in enumerate(names)
+        ]
+        answered = np.stack(columns, axis=1)
+        corrected = _corrected(names, size, answered.astype(float), random.binomial(answered, rates).astype(float))
+        for name, half_widths in widths.items():
+            if bounded := getattr(corrected, name):
+                half_widths.append((bounded.high - bounded.low) / 2)
+    rest = int(size[:, names.index(audit_design.REST)].sum()) if audit_design.REST in names else 0
+    return AuditWidths(
+        **{name: float(np.mean(half_widths)) if half_widths else None for name, half_widths in widths.items()},
+        rest_answers=_REST * rest / len(queries) if rest else None,
+    )
+
+
+class CorrectedBounds(Record, schema_name="corrected_bounds"):
+    """Bounds of the corrected counts, whatever the answers to the open rows will be."""
+
+    false_negatives: WorstBounds | None = figure("mean number per query")
+    false_positives: WorstBounds | None = figure("mean number per query")
+    positives: WorstBounds | None = figure("mean number of relevant documents per query")
+    precision: WorstBounds | None = figure("share of claimed false negatives that assessors confirm")
 
 
 class CorrectedCounts(Record, schema_name="corrected"):
@@ -152,32 +235,64 @@ class CorrectedCounts(Record, schema_name="corrected"):
         default=ABSENT,
         optional=True,
     )
+    worst_case: CorrectedBounds | None = figure(
+        "bounds for any answers to the open rows, if more than 5 % of the rows are open", optional=True, default=None
+    )
 
 
-def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> CorrectedCounts:
+def corrected_counts(sample_answers: Desk, frames: Iterable[pl.DataFrame], queries: Sequence[str]) -> CorrectedCounts:
     """Return the figures of `Corrected`, rounded.
 
-    `pairs` are the current pairs by `audit_design.strata`. A sample drawn from other pairs or strata is `outdated`, and
-    no figure is defined.
+    `frames` are the current pairs by each design of `frames`; the one that the sample was drawn from counts. A sample
+    drawn from other pairs or strata is `outdated`, and no figure is defined.
     """
     design = sample_answers.sample.design
-    if _outdated(sample_answers, pairs):
+    pairs = next((frame for frame in frames if not _outdated(sample_answers, frame)), None)
+    if pairs is None:
         return CorrectedCounts(design.name, outdated=True)
-    rows = [row for row in checked(sample_answers) if row.settled]
+    rows = checked(sample_answers)
+    read = [row for row in rows if row.settled]
+    figures = _figures(pairs, read, queries)
+    worst_case = None
+    if read and many_open(rows):  # every figure rises or falls with each answer
+        extremes = [_figures(pairs, filled(rows, [yes] * len(rows)), queries) for yes in (True, False)]
+        worst_case = CorrectedBounds(**{name: worst_bounds(*(case[name] for case in extremes)) for name in FIGURES})
+    return CorrectedCounts(
+        sample=design.name,
+        outdated=False,
+        answered=len(read),
+        twice=sum(row.read_twice for row in read),
+        worst_case=worst_case,
+        **figures,
+    )
+
+
+def _figures(
+    pairs: pl.DataFrame, rows: Sequence[CheckedRow], queries: Sequence[str]
+) -> dict[str, SampleEstimate | None]:
+    """Return name -> figure of `Corrected`, rounded, from rows with an answer."""
     answers = [(row.ids[0], row.stratum, row.relevant) for row in rows]
     columns = {"query_id": pl.String, "stratum": pl.String, "relevant": pl.Boolean}
     corrected = correct(pairs, pl.DataFrame(answers, columns, orient="row"), queries)
     figures: dict[str, Bounded | None] = {name: getattr(corrected, name) for name in FIGURES}
-    return CorrectedCounts(
-        sample=design.name,
-        outdated=False,
-        answered=corrected.answered,
-        twice=sum(row.read_twice for row in rows),
-        **{
-            name: None if bounded is None else SampleEstimate(**bounded.bounds(5), answered=bounded.answered)
-            for name, bounded in figures.items()
-        },
-    )
+    return {
+        name: None if bounded is None else SampleEstimate(**bounded.bounds(5), answered=bounded.answered)
+        for name, bounded in figures.items()
+    }
+
+
+def frames(verdicts: pl.DataFrame, labels: pl.DataFrame, pool: Path, scale: Scale) -> Iterator[pl.DataFrame]:
+    """Yield the judged pairs with their strata by each design: first `audit_design.strata`, then `cells`.
+
+    `pool` is the folder of the stage. Its lexical retrievers are those of the kind `bm25`, and `bm25` itself, which an
+    extended run does not record again.
+    """
+    mark = pool / "stage.json"
+    identities = (read_json(mark)["made_from"].get("outside") or {}) if mark.is_file() else {}
+    kinds = {name: identity.get("kind") for name, identity in identities.items() if isinstance(identity, Mapping)}
+    lexical = {LEXICAL, *(name for name, kind in kinds.items() if kind == LEXICAL)}
+    yield audit_design.strata(verdicts, labels, read_table(pool, "pool"), lexical, scale)
+    yield audit_design.cells(verdicts, labels)
 
 
 def _outdated(sample_answers: Desk, pairs: pl.DataFrame) -> bool:
