@@ -7,7 +7,8 @@ probability.
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 import numpy as np
@@ -173,6 +174,11 @@ def apportion(
         free, remaining = free & ~in_verdict, remaining - floor
         drawn[free] = _rounded(weighed[free], low[free], most[free], remaining)
     return {name: int(count) for name, count in zip(names, drawn, strict=True)}
+
+
+def smallest(low: int, high: int, fits: Callable[[int], bool]) -> int:
+    """Return the smallest sample size from `low` that fits, by bisection; `high` if no smaller one does."""
+    return low + bisect_left(range(low, high), True, key=fits)
 
 
 def draw(frame: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.DataFrame:

@@ -4,7 +4,7 @@ A sum with too few pairs is drawn completely, and the other sums get more. The c
 at anticipated error rates: the guesses of `panel/sampling_design.yaml`, updated by answers to earlier samples.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -98,7 +98,14 @@ def plan(run: Path, size: int, wrong: float, confidence: float, seed: int = 0) -
         )
 
     drawn, odds = tried(size)
-    needed = size if odds.enough else _needed(size, sum(sizes.values()), lambda pairs: tried(pairs)[1].enough)
+    needed: int | None = size
+    if not odds.enough:
+        most = sum(sizes.values())
+
+        def enough(pairs: int) -> bool:
+            return tried(pairs)[1].enough
+
+        needed = sampling_design.smallest(size + 1, most, enough) if enough(most) else None
     strata = [
         SumPlan(total, size_of_sum, drawn_of_sum, round(rates[total], 4))
         for (total, size_of_sum), drawn_of_sum in zip(sizes.items(), drawn, strict=True)
@@ -132,17 +139,6 @@ def anticipated(run: Path, framed: pl.DataFrame) -> dict[int, float]:
         wrong = [not row.relevant for row in read if row.settled and row.stratum == stratum(total)]
         rates[total] = sampling_design.learned(guess, len(wrong), sum(wrong))
     return rates
-
-
-def _needed(low: int, most: int, enough: Callable[[int], bool]) -> int | None:
-    """Return the smallest size above `low` that is `enough`, by bisection; None if `most` (all pairs) is not."""
-    if not enough(most):
-        return None
-    high = most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 def refuse_hopeless(planned: AcceptancePlan, size: int) -> None:

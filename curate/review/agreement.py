@@ -25,7 +25,7 @@ from curate.stats.ratios import numbered
 from curate.stats.sample_estimates import Estimate, StratumCounts
 from curate.stats.tally import tally
 from curate.system.files import read_json, read_scale, read_table
-from curate.view.state import Reading
+from curate.view.state import ReadCounts
 from curate.view.words import strings
 
 
@@ -103,7 +103,7 @@ def stratum_counts(name: str, size: int, read: Sequence[CheckedRow], hit: str) -
 
 def many_open(rows: Sequence[CheckedRow]) -> bool:
     """Return whether so many rows have no answer that figures need worst-case bounds."""
-    return Reading(len(rows), sum(row.settled is not None for row in rows)).many_open
+    return ReadCounts(len(rows), sum(row.settled is not None for row in rows)).many_open
 
 
 def filled(rows: Sequence[CheckedRow], relevant: Iterable[bool]) -> list[CheckedRow]:

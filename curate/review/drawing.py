@@ -269,13 +269,17 @@ def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
     mixed = shuffled(range(len(rows)), order.seed, "review", "rows")
     if order.of != "scores":
         mixed.sort(key=lambda index: rank_of[names[index]])
-    placed = rows[mixed].with_columns(ids=pl.concat_list(PAIR), texts=pl.concat_list("query", "passage"))
-    keys = placed.select("ids", "texts").iter_rows()
-    return placed.with_columns(
+    return dealt(rows[mixed].with_columns(ids=pl.concat_list(PAIR), texts=pl.concat_list("query", "passage")), order)
+
+
+def dealt(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
+    """Return the survey of rows in reading order, with ids, texts and expected answers: row names and readers added."""
+    keys = rows.select("ids", "texts").iter_rows()
+    return rows.with_columns(
         row_id=pl.Series(
             [name_row(order.name, number, *key) for number, key in enumerate(keys, start=1)], dtype=pl.String
         ),
-        assessors=pl.Series(list(readers(placed["expected"].to_list(), order)), dtype=pl.List(pl.String)),
+        assessors=pl.Series(list(readers(rows["expected"].to_list(), order)), dtype=pl.List(pl.String)),
     ).select(*TABLES["survey"])
 
 

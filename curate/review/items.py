@@ -4,7 +4,7 @@ A row shows an item's texts and the question of the task type, but neither its p
 sample is frozen with texts and labels, so that figures refer to the texts that assessors read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -16,9 +16,9 @@ from curate.core.sampling import shuffled
 from curate.core.scale import Scale
 from curate.panel import sampling_design
 from curate.review.desk import Desk, desks
-from curate.review.drawing import SampleOptions, readers
+from curate.review.drawing import SampleOptions, dealt
 from curate.review.planning import Planned, SamplePlan
-from curate.review.sample import ITEM_FORMS, Design, Sample, Stratum, name_row
+from curate.review.sample import ITEM_FORMS, Design, Sample, Stratum
 from curate.stats.sample_estimates import LEVEL, StratumCounts, share
 from curate.system.files import read_table
 from curate.tables.kinds import kinds
@@ -126,12 +126,13 @@ def _half_width(sizes: Mapping[str, int], drawn: Mapping[str, int]) -> float | N
 
 def _needed(sizes: Mapping[str, int], margin: float) -> int:
     """Return the smallest sample size with an anticipated half width of at most `margin`, by bisection."""
-    low, high = sum(min(sampling_design.LEAST, n) for n in sizes.values()), sum(sizes.values())
-    while low < high:
-        middle = (low + high) // 2
-        width = _half_width(sizes, _allocated(sizes, middle))
-        low, high = (low, middle) if width is not None and width <= margin else (middle + 1, high)
-    return low
+    least = sum(min(sampling_design.LEAST, n) for n in sizes.values())
+
+    def fits(size: int) -> bool:
+        width = _half_width(sizes, _allocated(sizes, size))
+        return width is not None and width <= margin
+
+    return sampling_design.smallest(least, sum(sizes.values()), fits)
 
 
 def _scale(kind: BenchmarkKind, items: ReviewItems) -> Scale:
@@ -154,13 +155,7 @@ def _placed(rows: pl.DataFrame, texts: int, order: SampleOptions) -> pl.DataFram
     mixed = rows[shuffled(range(len(rows)), order.seed, "review", "items")]
     text_columns = [pl.col(f"text{number}").fill_null("") for number in range(1, texts + 1)]
     placed = mixed.with_columns(ids=pl.concat_list("item_id"), texts=pl.concat_list(text_columns))
-    keys: Sequence[tuple[list[str], list[str]]] = placed.select("ids", "texts").rows()
-    return placed.with_columns(
-        row_id=pl.Series(
-            [name_row(order.name, number, *key) for number, key in enumerate(keys, start=1)], dtype=pl.String
-        ),
-        assessors=pl.Series(list(readers([None] * len(placed), order)), dtype=pl.List(pl.String)),
-        expected=pl.lit(None, pl.String),
-        verdict=pl.col("label"),
-        votes=pl.lit([], TABLES["survey"]["votes"]),
-    ).select(*TABLES["survey"])
+    unplanted = placed.with_columns(
+        expected=pl.lit(None, pl.String), verdict=pl.col("label"), votes=pl.lit([], TABLES["survey"]["votes"])
+    )
+    return dealt(unplanted, order)

@@ -233,14 +233,13 @@ def needed(
                 f"--margin {measure}={margins[measure]}: found no pair that counts for the {FIGURES[measure]}; "
                 "give --size"
             )
-    low, high = sum(min(least, size) for size in sizes.values()), sum(sizes.values())
-    while low < high:
-        middle = (low + high) // 2
-        drawn = allocate(sizes, guesses, middle, margins, level, least)
+
+    def fits(size: int) -> bool:
+        drawn = allocate(sizes, guesses, size, margins, level, least)
         widths = {measure: half_width(measure, sizes, guesses, drawn, level) for measure in margins}
-        fits = all(width is not None and width <= margins[measure] for measure, width in widths.items())
-        low, high = (low, middle) if fits else (middle + 1, high)
-    return low
+        return all(width is not None and width <= margins[measure] for measure, width in widths.items())
+
+    return sampling_design.smallest(sum(min(least, size) for size in sizes.values()), sum(sizes.values()), fits)
 
 
 def anticipated(

@@ -86,13 +86,12 @@ class TopPairs:
 
     def needed(self, margins: Mapping[str, float]) -> int:
         """Return the smallest sample size whose half widths for these queries are within `margins`, by bisection."""
-        low, high = self.least, self.pairs.height
-        while low < high:
-            middle = (low + high) // 2
-            widths = self.widest(middle)
-            fits = all((width := widths[name]) is None or width[0] <= margin for name, margin in margins.items())
-            low, high = (low, middle) if fits else (middle + 1, high)
-        return low
+
+        def fits(size: int) -> bool:
+            widths = self.widest(size)
+            return all((width := widths[name]) is None or width[0] <= margin for name, margin in margins.items())
+
+        return sampling_design.smallest(self.least, self.pairs.height, fits)
 
     @property
     def least(self) -> int:
@@ -106,13 +105,12 @@ class TopPairs:
         Beyond it, only more queries narrow them.
         """
         limits = self.widest(self.pairs.height)
-        low, high = self.least, self.pairs.height
-        while low < high:
-            middle = (low + high) // 2
-            widths = self.widest(middle)
-            near = all(_new_query_width(widths[name]) <= ENOUGH * _new_query_width(limits[name]) for name in SCORES)
-            low, high = (low, middle) if near else (middle + 1, high)
-        return low
+
+        def near(size: int) -> bool:
+            widths = self.widest(size)
+            return all(_new_query_width(widths[name]) <= ENOUGH * _new_query_width(limits[name]) for name in SCORES)
+
+        return sampling_design.smallest(self.least, self.pairs.height, near)
 
     def _weights(self, ranked: pl.DataFrame) -> Floats:
         ranks = self.pairs.join(ranked, on=PAIR, how="left", maintain_order="left")["rank"].fill_null(0).to_numpy()

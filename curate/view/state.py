@@ -175,7 +175,7 @@ def commands(group: Literal["report", "audit"]) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadCounts:
     """How far assessors read a sample."""
 
     rows: int
@@ -192,7 +192,7 @@ class Reading:
 
 
 def advice(
-    precision: Mapping[str, Any] | None, reading: Reading, *, of_items: bool = False, language: str = "en"
+    precision: Mapping[str, Any] | None, reading: ReadCounts, *, of_items: bool = False, language: str = "en"
 ) -> str:
     """Return what to do with labels by a sample that assessors read, as a sentence.
 

@@ -159,7 +159,7 @@ def report_items(review: "Desk", notices: Sequence[str]) -> Result[item_proof.It
     sides, precision = [say("with_labels", proof)], proof.precision
     if sum(bool(person.read) for person in proof.people.values()) > 1:
         sides.append(say("between_people", proof))
-    reading = state.Reading(proof.rows, proof.read, proof.twice, proof.disagreements_between_people)
+    reading = state.ReadCounts(proof.rows, proof.read, proof.twice, proof.disagreements_between_people)
     advice = state.advice(precision.to_json() if precision else None, reading, of_items=True)
     lines = [
         advice,
@@ -180,7 +180,7 @@ def report_labels(review: "Desk", notices: Sequence[str]) -> Result[SampleProof]
     if len(readers) > 1:
         sides.append(say("between_people", figures))
     positives = figures.confirmed["relevant"]
-    reading = state.Reading(figures.rows, figures.read, figures.twice, figures.disagreements_between_people)
+    reading = state.ReadCounts(figures.rows, figures.read, figures.twice, figures.disagreements_between_people)
     advice = state.advice(positives.to_json() if positives else None, reading)
     lines = [
         advice,

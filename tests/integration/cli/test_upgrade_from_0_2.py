@@ -92,7 +92,7 @@ def answered(sheet: Path, grade: str) -> None:
 
 def test_a_sample_without_answers_changes_nothing_and_answers_lead_on(work: Path) -> None:
     """A report shows what is out of date and says so; both commands that follow an import run."""
-    good(work, "review", "export", "--run", "runs/bench", "--size", "20", "--assessors", "wang,li")
+    good(work, "review", "export", "--run", "runs/bench", "--size", "20", "--assessors", "wang,li", "--overlap", "0")
     assert states(work, "bench").count("stale") == 0
     sheet = work / "runs/bench/reviews/expert/sheets/wang.csv"
     answered(sheet, "A")

@@ -12,7 +12,7 @@ from curate.cli.app import app
 from curate.core.languages import base_language
 from curate.runs.checks import CHECKS
 from curate.system import resources
-from curate.view.state import Evidence, Reading, advice, of_evidence
+from curate.view.state import Evidence, ReadCounts, advice, of_evidence
 from curate.view.words import strings
 
 GOOD = Evidence(
@@ -125,18 +125,18 @@ def test_every_command_on_the_page_is_one_of_the_program(line: str) -> None:
 @pytest.mark.parametrize(
     ("precision", "reading", "said"),
     [
-        (None, Reading(200, 0), "do not publish: nobody has read a row of this sample; type `curate review serve`"),
-        (None, Reading(200, 9), "do not publish: nobody has read a pair that the panel calls relevant"),
-        ((0.13, 0.08, 0.2), Reading(300, 50), "do not publish: the readers confirmed 13 % (8–20) of the positives"),
-        ((0.85, 0.7, 0.93), Reading(200, 199), "read on: 1 of 200 rows are open; so far the readers confirmed 85 %"),
-        ((0.92, 0.88, 0.95), Reading(300, 260, 60), "read on: 40 of 300 rows are open; so far"),
-        ((0.85, 0.7, 0.93), Reading(200, 200, 60), "do not publish yet: the readers confirmed 85 % (70–93) of the pos"),
-        ((0.92, 0.88, 0.95), Reading(200, 190, 12, 3), "but two of them read 12 rows only, of 50 that are needed"),
-        ((0.92, 0.88, 0.95), Reading(200, 190, 50, 12), "adjudicate 12 rows on which readers differ (`curate review"),
-        ((0.92, 0.88, 0.95), Reading(200, 190, 50), "publish: the readers confirmed 92 % (88–95) of the positives;"),
+        (None, ReadCounts(200, 0), "do not publish: nobody has read a row of this sample; type `curate review serve`"),
+        (None, ReadCounts(200, 9), "do not publish: nobody has read a pair that the panel calls relevant"),
+        ((0.13, 0.08, 0.2), ReadCounts(300, 50), "do not publish: the readers confirmed 13 % (8–20) of the positives"),
+        ((0.85, 0.7, 0.93), ReadCounts(200, 199), "read on: 1 of 200 rows are open; so far the readers confirmed 85 %"),
+        ((0.92, 0.88, 0.95), ReadCounts(300, 260, 60), "read on: 40 of 300 rows are open; so far"),
+        ((0.85, 0.7, 0.93), ReadCounts(200, 200, 60), "do not publish yet: the readers confirmed 85 % (70–93) of the pos"),
+        ((0.92, 0.88, 0.95), ReadCounts(200, 190, 12, 3), "but two of them read 12 rows only, of 50 that are needed"),
+        ((0.92, 0.88, 0.95), ReadCounts(200, 190, 50, 12), "adjudicate 12 rows on which readers differ (`curate review"),
+        ((0.92, 0.88, 0.95), ReadCounts(200, 190, 50), "publish: the readers confirmed 92 % (88–95) of the positives;"),
     ],
 )
-def test_a_review_says_first_what_to_do(precision: Any, reading: Reading, said: str) -> None:
+def test_a_review_says_first_what_to_do(precision: Any, reading: ReadCounts, said: str) -> None:
     figure = precision and dict(zip(("value", "low", "high"), precision, strict=True))
     assert said in advice(figure, reading)
     assert advice(figure, reading, language="zh") != advice(figure, reading)
@@ -144,9 +144,9 @@ def test_a_review_says_first_what_to_do(precision: Any, reading: Reading, said: 
 
 def test_a_review_of_items_speaks_of_labels_and_of_items_that_changed() -> None:
     good = {"value": 0.92, "low": 0.88, "high": 0.95}
-    assert "confirmed 92 % (88–95) of the labels" in advice(good, Reading(99, 99, 50), of_items=True)
-    assert "the items changed" in advice(None, Reading(99, 99), of_items=True)
-    assert "nobody has read a row" in advice(None, Reading(99, 0), of_items=True)
+    assert "confirmed 92 % (88–95) of the labels" in advice(good, ReadCounts(99, 99, 50), of_items=True)
+    assert "the items changed" in advice(None, ReadCounts(99, 99), of_items=True)
+    assert "nobody has read a row" in advice(None, ReadCounts(99, 0), of_items=True)
 
 
 def test_a_third_language_is_only_an_entry_of_the_words() -> None:
