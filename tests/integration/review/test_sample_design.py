@@ -312,7 +312,7 @@ def test_any_grade_above_the_worst_is_near(made: Made) -> None:
 )
 def test_answers_go_where_false_negatives_are(made: Made, cells: tuple[str, ...], share: float) -> None:
     """15 % of the answers go to pairs with a label, 60 % to unlabelled ones that are not relevant, 25 % to others."""
-    rows = drawn(made, f"shares-{cells[0][:-1]}", READS, "--assessors", "anna")
+    rows = drawn(made, f"shares-{len(cells)}-{share:.0%}"[:-1], READS, "--assessors", "anna")
     assert rows.height == READS
     assert counted(rows, *cells) == pytest.approx(share * READS, rel=0.1)
 
