@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from curate.core.errors import ConfigError, DataError, NotFound, suggestion
 from curate.review.desk import Desk, checked, history
@@ -19,6 +20,8 @@ from curate.system.files import append_lines, read_lines
 
 Role = Literal["assessor", "adjudicator", "lead", "reader"]
 ROLES: tuple[Role, ...] = get_args(Role)
+ENTER = "/enter"
+"""Path at which a personal link or a code becomes a pass."""
 FILE = "access.jsonl"
 DAYS = 30
 """Days for which a link is valid."""
@@ -27,6 +30,16 @@ _TRIES = 5
 """Wrong codes after which every open code ends: a wrong code names nobody."""
 _WRONG = "wrong code"
 EVENTS = ("invited", "entered", "ended", "answered", "revealed", "conflict", "flagged", "settled")
+
+
+def public(url: str) -> str:
+    """Return a public URL without a slash at its end; ConfigError for one that is no https address of a host."""
+    parts = urlsplit(url)
+    if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise ConfigError(
+            f"--public-url: found {url!r}, expected an address with TLS; give https://HOST or https://HOST/PATH"
+        )
+    return url.rstrip("/")
 
 
 @dataclass(frozen=True)

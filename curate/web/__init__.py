@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from curate.review import Desk
-from curate.review.access import Access
+from curate.review.access import Access, public
 from curate.system.extras import needed
 from curate.view.answers import PACKAGE
 from curate.web.serving import PORT
@@ -39,7 +39,7 @@ def serve(
         from curate.web.view_pages import IndexSource, ViewPages
     if not allow_remote:
         serving.need_loopback(host)
-    public_url = Entrance.public(public_url) if public_url else ""
+    public_url = public(public_url) if public_url else ""
     folder, base = review.sample.folder, urlsplit(public_url).path
     pages = ViewPages(IndexSource(folder.parent.parent), version(PACKAGE), base, reviewed=True)
     site = partial(app, pages, ReviewPages(review, base))

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from curate.core.errors import UserError
 from curate.web.decide_pages import DecidePages
-from curate.web.guard import Below, Entrance, Guard, Visitor
+from curate.web.guard import Entrance, Guard, UnderPath, Visitor
 from curate.web.pages import static
 from curate.web.review_pages import ReviewPages
 from curate.web.view_pages import ViewPages
@@ -30,7 +30,7 @@ def app(view: ViewPages, review: ReviewPages | None, entrance: Entrance) -> Star
     return Starlette(
         routes=[*of_sample, *view.routes(), Route("/static/{name}", static)],
         middleware=[
-            Middleware(Below, base=entrance.base),
+            Middleware(UnderPath, base=entrance.base),
             Middleware(Guard, entrance=entrance, may=may, shown=pages.refused),
         ],
         exception_handlers={HTTPException: wrong, UserError: wrong, Exception: wrong},

@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from curate.core.errors import ConfigError
-from curate.review.access import Access, Role
+from curate.review.access import ENTER, Access, Role
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -33,8 +32,6 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 """Headers of every response."""
-ENTER = "/enter"
-"""Path at which a personal link or a code becomes a pass."""
 _MONTH_S = 30 * 24 * 3600
 _OPEN = "/static/"
 """Path of the style files, served without a pass."""
@@ -67,14 +64,6 @@ class Entrance:
     access: Access | None = None
     public_url: str = ""
     """URL of the proxy in front, without a slash at its end; the shared secret is then refused. Empty without one."""
-
-    @classmethod
-    def public(cls, url: str) -> str:
-        """Return a public URL without a slash at its end; ConfigError for one that is no https address of a host."""
-        parts = urlsplit(url)
-        if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:
-            raise ConfigError(f"--public-url: found {url!r}, expected https://HOST or https://HOST/PATH")
-        return url.rstrip("/")
 
     @property
     def base(self) -> str:
@@ -195,7 +184,7 @@ class Guard:
         return self._shown("refused", 403, {"why": why})
 
 
-class Below:
+class UnderPath:
     """Middleware that takes the path of the public URL off an address, if the proxy has left it there."""
 
     def __init__(self, app: ASGIApp, base: str) -> None:

@@ -17,11 +17,11 @@ from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE, plain
 from curate.review import Answer, Desk, Sample, SampleRow, flags
 from curate.review import forms as guide
-from curate.review.access import Access
+from curate.review.access import ENTER, Access
 from curate.review.forms import Form
 from curate.system import resources
 from curate.view import charts
-from curate.web.guard import ENTER, HEADERS, OWNER, Entrance, Visitor
+from curate.web.guard import HEADERS, OWNER, Entrance, Visitor
 from curate.web.highlight import pieces
 from curate.web.pages import LANGUAGES, environment, fields, language_of, remembering, typed_fields
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from curate.core.errors import ConfigError, UserError
+from curate.review.access import ENTER
 from curate.system.extras import needed
 from curate.system.files import replacing
-from curate.web.guard import ENTER, Entrance
+from curate.web.guard import Entrance
 
 PORT = 8765
 """Default port of the page."""

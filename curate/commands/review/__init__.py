@@ -229,12 +229,7 @@ class ReviewInviteCommand(OnSample):
     """
 
     words = "review invite"
-    examples = (
-        "review invite anna --sample expert",
-        "review invite ben --role adjudicator --days 7",
-        "review invite anna --revoke",
-        "review invite --list",
-    )
+    examples = ("review invite anna", "review invite ben --role adjudicator --days 7")
 
     name: str | None = argument("Name of the person.", None)
     role: Literal["assessor", "adjudicator", "lead", "reader"] = option("What the person may do.", "assessor")
@@ -248,8 +243,17 @@ class ReviewInviteCommand(OnSample):
     def result(self) -> Result[Invited | InvitedPeople]:
         """Return the link or code, or the people with the state of their links."""
         from curate.commands.review import invitations
+        from curate.review.access import ENTER, public
 
-        return invitations.result(self, *self.desk())
+        desk, notices = self.desk()
+        if self.list:
+            return invitations.listed(desk, notices)
+        if self.name is None:
+            raise ConfigError("invite: found no name, expected whom to invite; give NAME, or --list")
+        if self.revoke:
+            return invitations.revoked(desk, self.name, notices)
+        site = public(self.public_url) if self.public_url else f"http://127.0.0.1:{self.port}"
+        return invitations.invited(desk, self.name, self.role, self.days, f"{site}{ENTER}", notices, code=self.code)
 
 
 class ReviewLogCommand(OnSample):
@@ -284,7 +288,8 @@ class ReviewFlagsCommand(OnSample):
         """Return the open flags, after one was settled."""
         from curate.commands.review import invitations
 
-        return invitations.flagged(self, *self.desk())
+        desk, notices = self.desk()
+        return invitations.flagged(desk, self.settle, self.as_, notices)
 
 
 class ReviewReportCommand(OnSample):

@@ -15,8 +15,8 @@ from curate.view.text import as_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from curate.commands.review import ReviewFlagsCommand, ReviewInviteCommand
     from curate.review import Desk
+    from curate.review.access import Role
 
 
 class Invited(Record, schema_name="invited"):
@@ -78,36 +78,34 @@ class ReviewFlags(Record, schema_name="flags"):
     settled: int = figure("flags that this call settled")
 
 
-def result(command: ReviewInviteCommand, desk: Desk, notices: Sequence[str]) -> Result[Invited | InvitedPeople]:
-    """Return a new link or code; with `revoke` what was ended, with `list` all links."""
-    access = Access(desk)
-    if command.list:
-        people = tuple(
-            InvitedPerson(one.person, one.role, one.until, one.state, one.browsers) for one in access.invitations()
-        )
-        lines = [as_table([person.to_json() for person in people])] if people else ["no link was made"]
-        return Result(InvitedPeople(people), lines, [*notices])
-    if command.name is None:
-        raise ConfigError("invite: found no name, expected whom to invite; give NAME, or --list")
-    if command.revoke:
-        ended = access.revoke(command.name)
-        answer = Invited(command.name, None, None, None, None, ended)
-        return Result(answer, [f"{command.name}: {ended:,} links and codes ended"], [*notices])
-    address = _address(command)
-    invitation, secret = access.invite(command.name, command.role, command.days, code=command.code)
-    link, code = (None, secret) if command.code else (f"{address}#{secret}", None)
+def listed(desk: Desk, notices: Sequence[str]) -> Result[InvitedPeople]:
+    """Return all links and codes with their state."""
+    people = tuple(
+        InvitedPerson(one.person, one.role, one.until, one.state, one.browsers) for one in Access(desk).invitations()
+    )
+    lines = [as_table([person.to_json() for person in people])] if people else ["no link was made"]
+    return Result(InvitedPeople(people), lines, [*notices])
+
+
+def revoked(desk: Desk, name: str, notices: Sequence[str]) -> Result[Invited]:
+    """Return how many links and codes of a person were ended."""
+    ended = Access(desk).revoke(name)
+    lines = [f"{name}: {ended:,} links and codes ended"]
+    return Result(Invited(name, None, None, None, None, ended), lines, [*notices])
+
+
+def invited(
+    desk: Desk, name: str, role: Role, days: int, address: str, notices: Sequence[str], *, code: bool
+) -> Result[Invited]:
+    """Return a new link or code for the page at an address."""
+    invitation, secret = Access(desk).invite(name, role, days, code=code)
+    link = None if code else f"{address}#{secret}"
     lines = [
-        f"{secret}   one-time code for {address}" if command.code else str(link),
-        f"for {command.name} ({command.role}), until {invitation.until[:16]} UTC; it is shown only now",
+        link or f"{secret}   one-time code for {address}",
+        f"for {name} ({role}), until {invitation.until[:16]} UTC; it is shown only now",
     ]
-    return Result(Invited(command.name, command.role, link, code, invitation.until, None), lines, [*notices])
-
-
-def _address(command: ReviewInviteCommand) -> str:
-    from curate.web.guard import ENTER, Entrance
-
-    base = Entrance.public(command.public_url) if command.public_url else f"http://127.0.0.1:{command.port}"
-    return f"{base}{ENTER}"
+    answer = Invited(name, role, link, secret if code else None, invitation.until, None)
+    return Result(answer, lines, [*notices])
 
 
 def log(desk: Desk, notices: Sequence[str]) -> Result[ReviewLog]:
@@ -118,15 +116,17 @@ def log(desk: Desk, notices: Sequence[str]) -> Result[ReviewLog]:
     return Result(ReviewLog(rows), [as_table([row.to_json() for row in rows])] if rows else ["no event"], [*notices])
 
 
-def flagged(command: ReviewFlagsCommand, desk: Desk, notices: Sequence[str]) -> Result[ReviewFlags]:
+def flagged(
+    desk: Desk, row_id: str | None, how: flags.Settlement | None, notices: Sequence[str]
+) -> Result[ReviewFlags]:
     """Return the open flags, after those of a row were settled."""
-    if (command.settle is None) != (command.as_ is None):
+    if (row_id is None) != (how is None):
         raise ConfigError("flags: found one of --settle and --as, expected both; give --settle ROW --as harmless")
-    settled = flags.settle(desk, command.settle, command.as_) if command.settle and command.as_ else 0
+    settled = flags.settle(desk, row_id, how) if row_id and how else 0
     rows = tuple(
         RowFlag(flag.row_id, flag.person, flag.flag, flag.reason or None, flag.at) for flag in flags.open_flags(desk)
     )
-    lines = [f"{command.settle}: {settled:,} flags settled as {command.as_}"] if settled else []
+    lines = [f"{row_id}: {settled:,} flags settled as {how}"] if settled else []
     lines.append(as_table([row.to_json() for row in rows]) if rows else "no open flag")
     personal = [row.item for row in rows if row.flag == flags.PERSONAL]
     if personal:
