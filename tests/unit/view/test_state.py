@@ -130,9 +130,17 @@ def test_every_command_on_the_page_is_one_of_the_program(line: str) -> None:
         ((0.13, 0.08, 0.2), ReadCounts(300, 50), "do not publish: the readers confirmed 13 % (8–20) of the positives"),
         ((0.85, 0.7, 0.93), ReadCounts(200, 199), "read on: 1 of 200 rows are open; so far the readers confirmed 85 %"),
         ((0.92, 0.88, 0.95), ReadCounts(300, 260, 60), "read on: 40 of 300 rows are open; so far"),
-        ((0.85, 0.7, 0.93), ReadCounts(200, 200, 60), "do not publish yet: the readers confirmed 85 % (70–93) of the pos"),
+        (
+            (0.85, 0.7, 0.93),
+            ReadCounts(200, 200, 60),
+            "do not publish yet: the readers confirmed 85 % (70–93) of the pos",
+        ),
         ((0.92, 0.88, 0.95), ReadCounts(200, 190, 12, 3), "but two of them read 12 rows only, of 50 that are needed"),
-        ((0.92, 0.88, 0.95), ReadCounts(200, 190, 50, 12), "adjudicate 12 rows on which readers differ (`curate review"),
+        (
+            (0.92, 0.88, 0.95),
+            ReadCounts(200, 190, 50, 12),
+            "adjudicate 12 rows on which readers differ (`curate review",
+        ),
         ((0.92, 0.88, 0.95), ReadCounts(200, 190, 50), "publish: the readers confirmed 92 % (88–95) of the positives;"),
     ],
 )

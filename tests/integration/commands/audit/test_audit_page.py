@@ -90,7 +90,7 @@ def test_corrected_figures_and_what_is_not_defined(run: Path, found: dict[str, A
     assert words["corrected_none"] not in read.text
     assert words["weak_title"] not in read.text
     assert words["corrected_worst"] not in read.text
-    bounds = {**dict.fromkeys(names, {"low": 1.25, "high": 9.0}), "precision": None}
+    bounds = {**{name: {"low": 1.25, "high": 9.0} for name in names}, "precision": None}
     many_open = {**found, "corrected": [{**good, "worst_case": bounds}], "heuristic": False}
     assert "1.25–9.00" in Read(page(run, many_open, "en")).text
     assert words["corrected_worst"] in Read(page(run, many_open, "en")).text
