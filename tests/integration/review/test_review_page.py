@@ -1,13 +1,15 @@
-"""The review page in a real browser: by keyboard, through a crash, for two at once, on a phone."""
+"""The review page in a real browser: by keyboard, through a crash, for two at once, on a phone, for everybody."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from curate.review import Desk, Sample
+from curate.review import Answer, Desk, Sample
 from curate.review import desk as answers
+from curate.review.access import Access, Role
 from tests.conftest import need
 from tests.support import browsing
 from tests.support.browsing import Page
@@ -195,3 +197,41 @@ def test_a_link_on_another_site_opens_it(server: Server, page: Page, tmp_path: P
     page.browser.find_element("css selector", "a").click()
     page.wait("document.querySelector('.people') !== null")
     assert page.browser.current_url == f"{server.origin}/review"
+
+
+@pytest.mark.accept
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_axe_finds_no_serious_fault_in_the_pages_of_a_team(
+    two: tuple[Page, Page], tmp_path: Path, theme: str, language: str
+) -> None:
+    axe = Path(os.environ.get("AXE_CORE", "node_modules/axe-core/axe.min.js"))
+    need(axe.is_file(), "axe-core (AXE_CORE names its axe.min.js)")
+    desk = Desk(sample(tmp_path / "reviews" / "team", TEXTS, (ZHANG, LI)))
+    rows = [row.row_id for row in desk.rows(ZHANG)]
+    desk.record(ZHANG, [Answer(row, "S", "note") for row in rows[:2]])
+    desk.record(LI, [Answer(row, "D") for row in rows[:2]])
+    pages: list[tuple[str, Role, list[str]]] = [
+        (ZHANG, "assessor", ["/enter", f"/review/{rows[3]}"]),
+        ("chen", "adjudicator", [f"/review/decide/{rows[0]}"]),
+        ("boss", "lead", ["/review/progress"]),
+    ]
+    page = two[0]
+    features = [{"name": "prefers-color-scheme", "value": theme}]
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+    with served(desk.sample.folder) as server:
+        for person, role, paths in pages:
+            _, token = Access(desk).invite(person, role)
+            page.browser.get(f"{server.origin}/enter?lang={language}#{token}")
+            page.browser.find_element("css selector", "form button").click()
+            page.wait("location.pathname.startsWith('/review')")
+            for path in paths:
+                page.browser.get(f"{server.origin}{path}")
+                page.see("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+                page.browser.execute_script(axe.read_text(encoding="utf-8"))
+                faults = page.browser.execute_async_script(
+                    "const done = arguments[0];"
+                    "axe.run().then(found => done(found.violations.map(x => [x.impact, x.id, x.nodes[0].html])))"
+                )
+                assert [fault for fault in faults if fault[0] in ("serious", "critical")] == [], (path, theme)
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
