@@ -88,17 +88,22 @@ class Access:
     def invite(self, person: str, role: Role, days: int = DAYS, *, code: bool = False) -> tuple[Invitation, str]:
         """Return a new invitation and its secret, a token or a code, which is kept nowhere.
 
-        ConfigError for an assessor who reads no row of the sample, or for a name that differs from another in case or
-        width alone.
+        ConfigError for an assessor who reads no row of the sample, an adjudicator who reads some, or a name that
+        differs from another in case or width alone.
         """
         checked(person, "person")
         if role == "assessor" and person not in self.desk.assessors:
             raise ConfigError(
                 f"invite {person}: found no assessor of this name; {suggestion(person, self.desk.assessors)}"
             )
+        if role == "adjudicator" and person in self.desk.assessors:
+            raise ConfigError(
+                f"invite {person}: found an assessor of the sample, expected somebody who has not read it; "
+                "name another adjudicator"
+            )
         names = {fold(name): name for name in (*self.desk.assessors, *(one.person for one in self.invitations()))}
         if (alike := names.get(fold(person), person)) != person:
-            raise ConfigError(f"invite {person}: found {alike!r}, which differs in case or width alone; use that name")
+            raise ConfigError(f"invite {person}: found {alike!r}, another spelling of this name; give that one")
         if code:
             secret, until = f"{secrets.randbelow(10**8):08}", _now() + timedelta(hours=_CODE_HOURS)
             digest = _scrypt(secret, secrets.token_hex(16))
@@ -166,8 +171,8 @@ class Access:
                     link=invitation.digest,
                 )
                 return invitation, browser_pass
-        if is_code:
-            self.log(_WRONG, "")
+        if is_code and any(one.valid and ":" in one.digest and not one.browsers for one in self.invitations()):
+            self.log(_WRONG, "")  # without an open code the file does not grow
         return None
 
     def holder(self, browser_pass: str) -> Invitation | None:
