@@ -36,6 +36,7 @@ NOT_RUN = {
     r"ray (start|get-auth-token) .*": "wants machines of a cluster",
     r"export RAY_AUTH_MODE=.*": "for the machines of a cluster",
     r"curate doctor --cluster .*": "wants a cluster",
+    r"curate review serve --public-url .*": "wants a proxy; test_proxy has nginx in front",
     r"curate run zh-legacy .*": "wants data that are not packaged, and 45 minutes",
 }
 """Commands that are not run, and why."""
