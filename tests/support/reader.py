@@ -164,7 +164,10 @@ class Reader:
     def _serve(self, words: Iterable[str]) -> Done:
         """Open the page at the address that the command prints, then press Ctrl-C."""
         command = [sys.executable, "-m", "curate", *words, "--port", "0"]  # the usual port may be taken
-        with self._process(command) as process, httpx.Client(follow_redirects=True, trust_env=False, timeout=60) as browser:
+        with (
+            self._process(command) as process,
+            httpx.Client(follow_redirects=True, trust_env=False, timeout=60) as browser,
+        ):
             assert process.stdout
             said = process.stdout.readline()
             assert said, process.communicate()[1]
