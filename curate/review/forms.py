@@ -1,7 +1,7 @@
 """Forms (questions to assessors with their permitted answers), and the guide that explains them in Markdown or HTML."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from curate.system.resources import template, translations
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+_HAN, _LATIN, _ITEM = re.compile(r"[一-鿿]"), re.compile(r"[A-Za-z]"), re.compile(r"\d+\. ")
 _SIGNS = re.compile(r"[!-/:-@\[-`{-~]")
 
 
@@ -24,6 +25,38 @@ def html(text: str) -> "Markup":
     from markupsafe import Markup
 
     return Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(text))  # noqa: S704 - escaped there
+
+
+def in_language(text: str, language: str) -> str:
+    """Return a guide whose lines are each in one language, with the lines of a language alone; whole if it has none.
+
+    Of tables the columns of meanings in other languages are left out. Lines in Chinese and in English are told apart by
+    their characters; a heading, a fence and a line without letters stay.
+    """
+    lines = text.splitlines()
+    is_zh = [len(_HAN.findall(line)) > len(_LATIN.findall(line)) / 4 for line in lines]
+    spoken = [bool(_HAN.search(line) or _LATIN.search(line)) and not line.startswith(("#", "|")) for line in lines]
+    if not {zh for zh, has_words in zip(is_zh, spoken, strict=True) if has_words} >= {True, False}:
+        return text
+    wanted_zh, rows = language.startswith("zh"), list[str]()
+    number = ""
+    for line, zh, has_words in zip(lines, is_zh, spoken, strict=True):
+        item = _ITEM.match(line)
+        number = item[0] if item else number if line.startswith(" ") else ""
+        if line.startswith("|"):
+            rows.append(_own_columns(line, lines, language))
+        elif not has_words or zh == wanted_zh:
+            is_first = number and not item and not (rows and rows[-1].startswith(number))
+            rows.append(f"{number}{line.strip()}" if is_first else line)
+    return "\n".join(rows) + "\n"
+
+
+def _own_columns(row: str, lines: Sequence[str], language: str) -> str:
+    """Return a row of a guide's table without the columns of meanings in other languages."""
+    head = next(line for line in lines if line.startswith("|"))
+    foreign = {_head(other) for other in translations("review/guide_heads.yaml") if other != language.partition("-")[0]}
+    cells = zip((cell.strip() for cell in head.strip("| ").split("|")), row.strip("| ").split("|"), strict=False)
+    return f"| {' | '.join(cell.strip() for name, cell in cells if name not in foreign)} |"
 
 
 def of_items(text: str, question: Mapping[str, str], scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> str:

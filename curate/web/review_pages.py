@@ -238,7 +238,11 @@ class ReviewPages:
 
     def guide(self, request: Request) -> Response:
         """Show the guide for assessors."""
-        return self.shown("guide", 200, {"guide": guide.html(self.desk.sample.guide)}, request)
+        return self.shown("guide", 200, {"guide": self.guide_html(request)}, request)
+
+    def guide_html(self, request: Request) -> str:
+        """Return the guide as HTML, in the reader's language if it has that."""
+        return guide.html(guide.in_language(self.desk.sample.guide, self.language(request)))
 
     def colours(self, _request: Request) -> Response:
         """Return a style sheet with the colours of the grades; empty for the default scale of five grades."""
@@ -280,7 +284,7 @@ class ReviewPages:
                 "own_flags": own_flags,
                 "reasons": flags.REASONS,
                 "open_rows": reading.open_rows,
-                "guide": guide.html(self.desk.sample.guide),
+                "guide": self.guide_html(request),
             },
             request,
         )

@@ -105,7 +105,6 @@ def test_the_guide_says_what_every_grade_means(server: tuple[Server, str], page:
     page.browser.get(f"{server[0].origin}/review/guide")
     cells = page.see("[...document.querySelectorAll('tbody tr')].map(row => [...row.cells].map(x => x.innerText))")
     assert [row[0] for row in cells] == list(scale.labels)
-    assert [row[1] for row in cells] == [f"grade {place}" for place in range(len(scale.labels))]
-    assert all("段落回答了查询。" in row[2] for row in cells)
+    assert all(len(row) == 2 and "段落回答了查询。" in row[1] for row in cells), "in the reader's language alone"
     assert " / ".join(scale.positives) in page.text("main")
     assert ("算作相关" in page.text("main")) == bool(scale.positives)

@@ -1,5 +1,6 @@
 """Paper: a sheet per person goes out, sheets come back, and a file with a problem changes nothing."""
 
+import re
 from pathlib import Path
 
 import openpyxl
@@ -8,8 +9,10 @@ import pytest
 from curate.core.errors import DataError, UserError
 from curate.review import Design, Desk, Sample
 from curate.review.desk import ADJUDICATED, Answer
+from curate.review.forms import in_language
 from curate.review.paper import guide, hand_out, take_back
 from curate.review.sample import Stratum, name_row
+from curate.system import resources
 from curate.system.files import frame
 from tests.support.damage import Saving, Table
 from tests.support.defined import defined
@@ -172,3 +175,19 @@ def test_an_old_sheet_taken_back_again_changes_no_newer_answer(desk: Desk, tmp_p
     assert said(desk, "anna") == {IDS[0]: ("D", "说明"), IDS[1]: ("B", "")}
     take_back(desk, [fill(sheet, row0="A")])
     assert said(desk, "anna")[IDS[0]] == ("A", "说明"), "an empty note takes none back"
+
+
+@pytest.mark.parametrize("name", ["GUIDE.md", "GUIDE-SCALE.md", "ITEMS.md", "PRIVACY.md"])
+def test_a_guide_has_the_same_rules_in_each_language(name: str) -> None:
+    text = resources.guide(name)
+    rules = {language: re.findall(r"^\d+\. .+", in_language(text, language), re.MULTILINE) for language in ("zh", "en")}
+    assert len(rules["zh"]) == len(rules["en"]) == len(re.findall(r"^\d+\. ", text, re.MULTILINE))
+    assert all(re.search("[一-鿿]", rule) for rule in rules["zh"])
+    assert not any(re.search("[一-鿿]{8}", rule) for rule in rules["en"]), "but for a quoted query"
+    heads = [in_language(text, language).count("meaning") for language in ("zh", "en")]
+    assert heads == [0, 1] if "| meaning" in text else True
+
+
+def test_a_guide_in_one_language_stays_whole() -> None:
+    own = "# Leitfaden\n\nBewerten Sie jeden Absatz.\n\n1. Lesen Sie die Frage.\n"
+    assert in_language(own, "zh") == in_language(own, "de") == own
