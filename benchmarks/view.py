@@ -96,8 +96,8 @@ def measure(folder: Path) -> Iterator[dict[str, object]]:
     with Watch() as started:
         from starlette.testclient import TestClient
 
-        from curate.web.app import app
         from curate.web.guard import Entrance
+        from curate.web.serving import app
         from curate.web.view_pages import IndexSource, ViewPages
 
         source = IndexSource(folder)

@@ -7,7 +7,7 @@ its SHA-256; a code has eight digits and is kept as salted scrypt, since otherwi
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
@@ -34,8 +34,8 @@ EVENTS = ("invited", "entered", "ended", "answered", "revealed", "conflict", "fl
 
 def public(url: str) -> str:
     """Return a public URL without a slash at its end; ConfigError for one that is no https address of a host."""
-    parts = urlsplit(url)
-    if parts.scheme != "https" or not parts.hostname or parts.query or parts.fragment or parts.username:
+    address = urlsplit(url)
+    if address.scheme != "https" or not address.hostname or address.query or address.fragment or address.username:
         raise ConfigError(
             f"--public-url: found {url!r}, expected an address with TLS; give https://HOST or https://HOST/PATH"
         )
@@ -98,7 +98,7 @@ class Access:
             )
         if role == "adjudicator" and person in self.desk.assessors:
             raise ConfigError(
-                f"invite {person}: found an assessor of the sample, expected somebody who has not read it; "
+                f"invite {person}: found an assessor of the sample, expected a person who has not read it; "
                 "name another adjudicator"
             )
         names = {fold(name): name for name in (*self.desk.assessors, *(one.person for one in self.invitations()))}
@@ -115,18 +115,21 @@ class Access:
 
     def revoke(self, person: str) -> int:
         """End a person's links, codes and passes; return how many were valid, NotFound if there never were any."""
-        own = [invitation for invitation in self.invitations() if invitation.person == person]
-        if not own:
+        of_person = [invitation for invitation in self.invitations() if invitation.person == person]
+        if not of_person:
             names = [invitation.person for invitation in self.invitations()]
             raise NotFound(f"invite {person} --revoke: found no link of this name; {suggestion(person, names)}")
         self.log("ended", person)
-        return sum(invitation.valid for invitation in own)
+        return sum(invitation.valid for invitation in of_person)
 
     def invitations(self) -> list[Invitation]:
         """Return every invitation with its state, oldest first."""
-        events, now = list(self.events()), _text(_now())
+        return self._invitations(list(self.events()))
+
+    def _invitations(self, events: Sequence[AccessEvent]) -> list[Invitation]:
+        now = _text(_now())
         wrong = [number for number, event in enumerate(events) if event.event == _WRONG]
-        made = []
+        invitations = []
         for number, event in enumerate(events):
             if event.event != "invited":
                 continue
@@ -144,8 +147,8 @@ class Access:
                 else "open"
             )
             role = next(role for role in ROLES if role == event.role)
-            made.append(Invitation(event.person, role, event.until, state, browsers, event.digest))
-        return made
+            invitations.append(Invitation(event.person, role, event.until, state, browsers, event.digest))
+        return invitations
 
     def enter(self, secret: str) -> tuple[Invitation, str] | None:
         """Return the invitation of a token or a code, and a new pass for the browser; None if it gives none.
@@ -158,8 +161,8 @@ class Access:
             of_code = ":" in invitation.digest
             if not invitation.valid or of_code != is_code or (of_code and invitation.browsers):
                 continue
-            own = _scrypt(secret, invitation.digest.partition(":")[0]) if of_code else digest
-            if hmac.compare_digest(own, invitation.digest):
+            own_digest = _scrypt(secret, invitation.digest.partition(":")[0]) if of_code else digest
+            if hmac.compare_digest(own_digest, invitation.digest):
                 browser_pass = secrets.token_urlsafe(32)
                 until = invitation.until if not of_code else _text(_now() + timedelta(days=DAYS))
                 self.log(
@@ -177,11 +180,11 @@ class Access:
 
     def holder(self, browser_pass: str) -> Invitation | None:
         """Return whose pass a browser has; None if it is unknown, expired, or ended."""
-        digest, now = _sha256(browser_pass), _text(_now())
-        entry = next((event for event in self.events() if event.event == "entered" and event.digest == digest), None)
+        digest, now, events = _sha256(browser_pass), _text(_now()), list(self.events())
+        entry = next((event for event in events if event.event == "entered" and event.digest == digest), None)
         if entry is None or entry.until <= now:
             return None
-        link = next(one for one in self.invitations() if one.digest == entry.link)
+        link = next(one for one in self._invitations(events) if one.digest == entry.link)
         is_code = ":" in link.digest  # a code ends in a day, its pass does not
         return link if link.valid or (is_code and link.state == "expired") else None
 

@@ -1,7 +1,7 @@
 """What assessors flagged in a sample: rows that they cannot judge, and personal data that masking missed.
 
 Flags are lines of `flags.jsonl` in the sample's folder, which is only appended to. A flag of personal data is open
-until the lead settles it; one of a row that nobody could judge, until its assessor answers or it is adjudicated.
+until the lead settles it; that of a row that no assessor could judge, until its assessor answers or it is adjudicated.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -63,14 +63,14 @@ _TAKEN_BACK = "taken back"
 
 
 def open_flags(desk: Desk) -> list[Flag]:
-    """Return the flags that still need somebody: see the module."""
+    """Return the flags that are not dealt with: see the module."""
     answers = {person: desk.said(person) for person in desk.people()}
 
     def is_open(flag: Flag) -> bool:
         if flag.flag == PERSONAL:
             return not flag.settled
-        given = [answers[person].get(flag.row_id) for person in (flag.person, flag.to, ADJUDICATED) if person]
-        return not any(answer and answer.answer for answer in given)
+        answers_to_row = [answers[person].get(flag.row_id) for person in (flag.person, flag.to, ADJUDICATED) if person]
+        return not any(answer and answer.answer for answer in answers_to_row)
 
     return [flag for flag in of(desk) if is_open(flag)]
 

@@ -13,9 +13,11 @@ from curate.review import Desk
 from curate.review.access import Access, public
 from curate.system.extras import needed
 from curate.view.answers import PACKAGE
-from curate.web.serving import PORT
 
 __all__ = ["serve", "view"]
+
+PORT = 8765
+"""Default port of the page."""
 
 
 def serve(
@@ -33,7 +35,6 @@ def serve(
     """
     with needed("the review page"):
         from curate.web import serving
-        from curate.web.app import app
         from curate.web.guard import Entrance
         from curate.web.review_pages import ReviewPages
         from curate.web.view_pages import IndexSource, ViewPages
@@ -42,7 +43,7 @@ def serve(
     public_url = public(public_url) if public_url else ""
     folder, base = review.sample.folder, urlsplit(public_url).path
     pages = ViewPages(IndexSource(folder.parent.parent), version(PACKAGE), base, reviewed=True)
-    site = partial(app, pages, ReviewPages(review, base))
+    site = partial(serving.app, pages, ReviewPages(review, base))
     entrance = Entrance(serving.kept_token(folder / "page.token"), serving.hosts(host), Access(review), public_url)
     serving.serve(site, entrance, path="/review", host=host, port=port, tell=tell)
 
@@ -51,11 +52,10 @@ def view(run: Path, *, path: str = "/", port: int = PORT, tell: Callable[[str], 
     """Serve the pages of a run until they are stopped."""
     with needed("the page of a run"):
         from curate.web import serving
-        from curate.web.app import app
         from curate.web.guard import Entrance
         from curate.web.view_pages import IndexSource, ViewPages
     source = IndexSource(run)
     source.now()
-    site = partial(app, ViewPages(source, version(PACKAGE)), None)
+    site = partial(serving.app, ViewPages(source, version(PACKAGE)), None)
     entrance = Entrance(serving.kept_token(source.cache / "page.token"), serving.hosts())
     serving.serve(site, entrance, path=path, port=port, tell=tell)

@@ -159,7 +159,7 @@ class DecidePages:
         )
 
     def _waiting(self) -> list[str]:
-        """Return the rows to decide: readers differ, or whoever read it cannot judge it and nobody else has."""
+        """Return the rows to decide: readers differ, or none of them can judge it."""
         differing = [row.row_id for row in disagreements(self._desk)]
         answered = {row["row_id"] for row, grades, _ in self._desk.answered() if grades}
         unjudged = dict.fromkeys(

@@ -80,8 +80,8 @@ class Entrance:
     def host_known(self, header: str) -> bool:
         """Return whether a Host header is the app's."""
         if self.public_url:
-            parts = urlsplit(self.public_url)
-            return header.lower() in (parts.netloc.lower(), parts.hostname)  # proxies may leave the port out
+            address = urlsplit(self.public_url)
+            return header.lower() in (address.netloc.lower(), address.hostname)  # proxies may leave the port out
         try:
             return self.is_host(urlsplit(f"//{header}").hostname or "")
         except ValueError:
@@ -121,9 +121,12 @@ class Entrance:
         site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
         if site is not None and site != "same-origin":
             return False
-        parts = urlsplit(self.public_url)
-        own = f"https://{parts.netloc}" if self.public_url else f"http://{request.headers.get('host', '')}"
-        return (origin or "").lower() == own.lower() or (site is not None and origin in (None, "null"))
+        app_origin = (
+            f"https://{urlsplit(self.public_url).netloc}"
+            if self.public_url
+            else f"http://{request.headers.get('host', '')}"
+        )
+        return (origin or "").lower() == app_origin.lower() or (site is not None and origin in (None, "null"))
 
     def derived(self, use: str) -> str:
         """Return a secret for one use (HMAC of the token), which does not reveal the token."""

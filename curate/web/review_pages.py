@@ -148,12 +148,11 @@ class ReviewPages:
         self.desk, self.form, self.base = review, review.sample.form, base
         self.access = Access(review)
         self.classes = charts.classes(review.sample.scale)
-        own = review.sample.form.language
         samples = {
             language: replace(review.sample, design=replace(review.sample.design, language=language))
             for language in LANGUAGES
         }
-        self.samples = {**samples, own: review.sample}
+        self.samples = {**samples, self.form.language: review.sample}
         """Language of a reader -> the sample, with form and meanings in it."""
         self._renderers = {language: _renderer(sample, base) for language, sample in self.samples.items()}
         self.one_at_a_time = RLock()
@@ -187,9 +186,9 @@ class ReviewPages:
             if visitor == OWNER:
                 return not self.access.invitations()
             is_reading = path.startswith("/review/by/")
-            own = f"/review/by/{visitor.person}" if is_reading else "/review/decide"
+            allowed = f"/review/by/{visitor.person}" if is_reading else "/review/decide"
             role = "assessor" if is_reading else "adjudicator"
-            return visitor.role == role and (path == own or path.startswith(f"{own}/"))
+            return visitor.role == role and (path == allowed or path.startswith(f"{allowed}/"))
         if path == "/review/progress":
             return visitor.role in ("owner", "lead")
         if path.startswith("/review"):

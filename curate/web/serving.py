@@ -1,4 +1,4 @@
-"""Server of the review app: host, address, secret and shutdown."""
+"""The app, pages of a run and of one of its samples, and its server: host, address, secret and shutdown."""
 
 import ipaddress
 import re
@@ -7,31 +7,61 @@ import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from curate.core.errors import ConfigError, UserError
 from curate.review.access import ENTER
 from curate.system.extras import needed
 from curate.system.files import replacing
-from curate.web.guard import Entrance
+from curate.web.decide_pages import DecidePages
+from curate.web.guard import Entrance, Guard, UnderPath, Visitor
+from curate.web.pages import static
+from curate.web.review_pages import ReviewPages
+from curate.web.view_pages import ViewPages
 
-PORT = 8765
-"""Default port of the page."""
 _HERE = ("127.0.0.1", "localhost", "::1")
 _CLOSING_S = 3
 """Seconds that open connections get to finish when the server stops."""
 
 
+def app(view: ViewPages, review: ReviewPages | None, entrance: Entrance) -> Starlette:
+    """Return the app of a run, with `review` the pages of a sample too; it only answers requests that may enter."""
+    pages = review or view
+    of_sample = [*review.routes(), *DecidePages(review).routes(), *review.own_routes()] if review else []
+
+    def wrong(request: Request, error: Exception) -> Response:
+        of_review = review is not None and request.url.path.startswith(("/review", "/enter"))
+        return (pages if of_review else view).wrong(request, error)
+
+    def may(visitor: Visitor, path: str) -> bool:
+        return review is None or review.may(visitor, path)
+
+    return Starlette(
+        routes=[*of_sample, *view.routes(), Route("/static/{name}", static)],
+        middleware=[
+            Middleware(UnderPath, base=entrance.base),
+            Middleware(Guard, entrance=entrance, may=may, shown=pages.refused),
+        ],
+        exception_handlers={HTTPException: wrong, UserError: wrong, Exception: wrong},
+    )
+
+
 def serve(
-    app: Callable[[Entrance], Any],
+    site: Callable[[Entrance], Starlette],
     entrance: Entrance,
     *,
     path: str = "/",
     host: str = "127.0.0.1",
-    port: int = PORT,
+    port: int,
     tell: Callable[[str], None],
 ) -> None:
-    """Serve the ASGI app that `app` returns until it is stopped; `tell` is called with the address to open.
+    """Serve the app that `site` returns until it is stopped; `tell` is called with the address to open.
 
     It ends in `path`; with a public URL it is that of the page for personal links. Port 0 is any free port.
     MissingExtra without the extra `review`; UserError if the port is in use.
@@ -39,7 +69,7 @@ def serve(
     with needed("the page"):
         import uvicorn
     config = uvicorn.Config(
-        app(entrance),
+        site(entrance),
         log_config=None,
         access_log=False,  # addresses and texts of requests stay out of every log
         lifespan="off",
@@ -49,8 +79,8 @@ def serve(
         timeout_graceful_shutdown=_CLOSING_S,
     )
     with _listening(host, port) as listener:
-        own = address(host, listener.getsockname()[1], entrance.token, path)
-        tell(f"{entrance.public_url}{ENTER}" if entrance.public_url else own)
+        with_secret = address(host, listener.getsockname()[1], entrance.token, path)
+        tell(f"{entrance.public_url}{ENTER}" if entrance.public_url else with_secret)
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -82,7 +82,9 @@ def populated(folder: Path) -> Made:
     grades: dict[Pair, tuple[str, str]] = {}
     ranks: dict[Pair, int] = {}
     labelled = set()
-    corpus, queries, tapes = [], [], [[], []]  # type: ignore[var-annotated]
+    corpus: list[dict[str, str]] = []
+    queries: list[dict[str, str]] = []
+    tapes: tuple[list[str], list[str]] = ([], [])
     order = ("relevant", "contested", "near", "rest")
     for number in range(QUERIES):
         query, own = f"q{number:03}", word(number)

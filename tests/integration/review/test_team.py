@@ -403,16 +403,17 @@ class Clock:
     """The clock of a server, which can be moved while it runs."""
 
     def __init__(self, folder: Path) -> None:
+        need(shutil.which("cc") is not None, "a C compiler (cc)")
         self.file, source = folder / "shift", folder / "shift.c"
-        self.library = folder / "shift.so"
+        self.shim = folder / "shift.so"
         source.write_text(SHIM, encoding="utf-8")
         self.move(0)
-        command = ["cc", "-shared", "-fPIC", "-o", str(self.library), str(source), "-ldl"]
+        command = ["cc", "-shared", "-fPIC", "-o", str(self.shim), str(source), "-ldl"]
         subprocess.run(command, check=True, capture_output=True)
 
     @property
     def variables(self) -> dict[str, str]:
-        return {"LD_PRELOAD": str(self.library), "CLOCK_SHIFT": str(self.file)}
+        return {"LD_PRELOAD": str(self.shim), "CLOCK_SHIFT": str(self.file)}
 
     def move(self, seconds: int) -> None:
         self.file.write_text(str(seconds), encoding="utf-8")

@@ -19,9 +19,8 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
 from typing import Any, cast
@@ -36,6 +35,7 @@ from tests import ROOT
 from tests.conftest import need
 from tests.support import postgres, scale_runs
 from tests.support.auditing import audited, labelled
+from tests.support.html_tree import Node, Reader
 from tests.support.runs import curate, ran, tiny
 from tests.vendor import renamed, vendor
 
@@ -72,72 +72,6 @@ FILTERED = 100
 
 
 # Reading pages
-
-
-@dataclass
-class Node:
-    """An element of a page."""
-
-    tag: str
-    attrs: dict[str, str] = field(default_factory=dict)
-    parent: "Node | None" = None
-    children: list["Node | str"] = field(default_factory=list)
-
-    def all(self, *tags: str) -> list["Node"]:
-        found: list[Node] = []
-        for child in self.children:
-            if isinstance(child, Node):
-                found += [child] if not tags or child.tag in tags else []
-                found += child.all(*tags)
-        return found
-
-    def text(self, *without: str) -> str:
-        """Return what is to be read, with a space between elements."""
-        parts = []
-        for child in self.children:
-            if isinstance(child, str):
-                parts.append(child)
-            elif child.tag not in ("script", "style", "template", *without):
-                parts.append(child.text(*without))
-        return " ".join(" ".join(parts).split())
-
-    @property
-    def ancestors(self) -> Iterator["Node"]:
-        above = self.parent
-        while above:
-            yield above
-            above = above.parent
-
-
-VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
-
-
-class Reader(HTMLParser):
-    """Build the tree of a page."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.root = self.at = Node("#")
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        node = Node(tag, {name: value or "" for name, value in attrs}, self.at)
-        self.at.children.append(node)
-        if tag not in VOID:
-            self.at = node
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.at.children.append(Node(tag, {name: value or "" for name, value in attrs}, self.at))
-
-    def handle_endtag(self, tag: str) -> None:
-        for node in (self.at, *self.at.ancestors):
-            if node.tag == tag and node.parent:
-                self.at = node.parent
-                return
-
-    def handle_data(self, data: str) -> None:
-        self.at.children.append(data)
 
 
 def squeezed(text: str) -> str:
