@@ -10,15 +10,28 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def environment(words: Mapping[str, Any]) -> "Environment":
-    """Return a Jinja environment that escapes every text and shows None as the word for "not defined"."""
+def html_environment(folder: str = "") -> "Environment":
+    """Return a Jinja environment of the templates below a folder of the package.
+
+    It escapes every text and refuses unknown names. `mapping.name` is the mapping's item if it has one: Jinja itself
+    prefers the method, so that `words.copy` and `words.items` would never be read.
+    """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+    class ItemsFirst(Environment):
+        def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401 - as Jinja has it
+            if isinstance(obj, Mapping) and attribute in obj:
+                return obj[attribute]
+            return super().getattr(obj, attribute)
+
+    loader = FunctionLoader(lambda name: resources.template(f"{folder}{name}"))
+    return ItemsFirst(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, loader=loader)
+
+
+def environment(words: Mapping[str, Any]) -> "Environment":
+    """Return the environment of a report, which shows None as the word for "not defined"."""
     undefined = words["undefined"]
-    loader = FunctionLoader(resources.template)  # for templates of sections by kind of benchmark
-    engine = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, loader=loader
-    )
+    engine = html_environment()
     engine.filters |= {
         "number": lambda figure: undefined if figure is None else f"{figure:,}",
         "figure": lambda figure: undefined if figure is None else f"{figure:,.3f}",

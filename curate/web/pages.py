@@ -12,6 +12,7 @@ from starlette.responses import Response
 from curate.core.languages import base_language
 from curate.system import resources
 from curate.view import charts
+from curate.view.words import html_environment
 from curate.web.addresses import Links
 from curate.web.filters import param
 from curate.web.guard import proven
@@ -35,16 +36,8 @@ FILES: Mapping[str, tuple[str, str]] = {
 
 
 def environment() -> "Environment":
-    """Return an environment of the templates, which escapes everything and refuses unknown names."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    templates = Environment(
-        loader=FunctionLoader(lambda name: resources.template(f"web/templates/{name}")),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    """Return the environment of the templates of pages."""
+    templates = html_environment("web/templates/")
     templates.globals.update(zip=zip, param=param)
     return templates
 

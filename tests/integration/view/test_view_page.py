@@ -55,7 +55,8 @@ class Site:
 
     @property
     def text(self) -> str:
-        """Return what stands on the page."""
+        """Return what stands on the page once its script has run: a driver returns before that on a busy machine."""
+        self.page.wait("document.readyState === 'complete'")
         return self.page.text("main")
 
     @property
@@ -288,6 +289,7 @@ def test_that_a_pair_can_be_cited(site: Site) -> None:
     site.go("/pairs")
     site.first("table.pairs td:last-child a")
     address, said = site.path, site.text
+    assert "Copy link" in said
     site.go("/")
     site.go(address)
     assert site.text == said
