@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -240,25 +239,59 @@ def frozen(
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
     rows = pl.concat([drawn.join(verdicts, on=PAIR, how="left", maintain_order="left"), controls], how="diagonal")
     facts: dict[str, Json] = {"controls": len(controls), "random": len(strangers), **extra_facts}
-    scale_fields: dict[str, Any] = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": meanings}
+    question = Question.of_grades(scale, meanings)
+    return freeze(run / "reviews" / order.name, question, order, strata, placed(with_texts(run, rows), order), facts)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What assessors are asked of every row of a sample."""
+
+    form: str
+    """Name of a form of forms.yaml."""
+    scale: Scale | None = None
+    """None for the default scale of five grades, which the guide explains."""
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of_grades(cls, scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> "Question":
+        """Return the question how relevant a passage is to its query, on the scale of the judges' rubric."""
+        return cls("relevance") if scale == FIVE else cls("relevance", scale, meanings)
+
+
+def freeze(
+    folder: Path,
+    question: Question,
+    order: SampleOptions,
+    strata: Sequence[Stratum],
+    rows: pl.DataFrame,
+    facts: Mapping[str, Json],
+) -> Sample:
+    """Write a sample and return it: the strata of its frame, the question, and drawn rows in reading order.
+
+    `rows` has ids, texts, stratum and probability, and may have `expected` (planted controls), verdict and votes.
+    UserError if the folder holds a sample.
+    """
+    survey = dealt(rows, order)
     design = Design(
         order.name,
-        "relevance",
+        question.form,
         order.language,
         order.seed,
         tuple(order.assessors),
         strata,
-        order.share_twice(len(drawn)),
+        order.share_twice(survey["expected"].null_count()),
         facts,
-        **scale_fields,
+        None if question.scale is None else question.scale.to_json(),
+        question.meanings,
     )
-    sample = Sample(run / "reviews" / order.name, design, placed(with_texts(run, rows), order))
+    sample = Sample(folder, design, survey)
     sample.freeze()
     return sample
 
 
 def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
-    """Return the survey in reading order: pairs grouped by query, queries and pairs in random order.
+    """Return pairs with ids and texts in reading order: grouped by query, queries and pairs in random order.
 
     A sample for models' scores is shuffled across queries, so that the rows read so far are always a random sample.
     """
@@ -269,11 +302,17 @@ def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
     mixed = shuffled(range(len(rows)), order.seed, "review", "rows")
     if order.of != "scores":
         mixed.sort(key=lambda index: rank_of[names[index]])
-    return dealt(rows[mixed].with_columns(ids=pl.concat_list(PAIR), texts=pl.concat_list("query", "passage")), order)
+    return rows[mixed].with_columns(ids=pl.concat_list(PAIR), texts=pl.concat_list("query", "passage"))
 
 
 def dealt(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
-    """Return the survey of rows in reading order, with ids, texts and expected answers: row names and readers added."""
+    """Return the survey of rows in reading order, with ids and texts: row names and readers added."""
+    without = {
+        "expected": pl.lit(None, pl.String),
+        "verdict": pl.lit(None, pl.String),
+        "votes": pl.lit([], TABLES["survey"]["votes"]),
+    }
+    rows = rows.with_columns(**{name: value for name, value in without.items() if name not in rows.columns})
     keys = rows.select("ids", "texts").iter_rows()
     return rows.with_columns(
         row_id=pl.Series(

@@ -11,14 +11,13 @@ import polars as pl
 
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, DataError, suggestion
-from curate.core.records import TABLES
 from curate.core.sampling import shuffled
 from curate.core.scale import Scale
 from curate.panel import sampling_design
 from curate.review.desk import Desk, desks
-from curate.review.drawing import SampleOptions, dealt
+from curate.review.drawing import Question, SampleOptions, freeze
 from curate.review.planning import Planned, SamplePlan
-from curate.review.sample import ITEM_FORMS, Design, Sample, Stratum
+from curate.review.sample import ITEM_FORMS, Sample, Stratum
 from curate.stats.sample_estimates import LEVEL, StratumCounts, share
 from curate.system.files import read_table
 from curate.tables.kinds import kinds
@@ -78,21 +77,9 @@ def draw(run: Path, order: SampleOptions) -> Sample:
         "items": state(items),
         "question": dict(items.question),
     }
-    design = Design(
-        order.name,
-        ITEM_FORMS[_text_count(items) - 1],
-        order.language,
-        order.seed,
-        tuple(order.assessors),
-        [Stratum(entry.stratum, entry.size, entry.drawn) for entry in planned.strata],
-        order.share_twice(len(rows)),
-        facts,
-        _scale(kind, items).to_json(),
-        items.meanings,
-    )
-    sample = Sample(folder, design, _placed(rows, _text_count(items), order))
-    sample.freeze()
-    return sample
+    question = Question(ITEM_FORMS[_text_count(items) - 1], _scale(kind, items), items.meanings)
+    strata = [Stratum(entry.stratum, entry.size, entry.drawn) for entry in planned.strata]
+    return freeze(folder, question, order, strata, _placed(rows, _text_count(items), order), facts)
 
 
 def state(items: ReviewItems) -> str:
@@ -151,11 +138,7 @@ def _text_count(items: ReviewItems) -> int:
 
 
 def _placed(rows: pl.DataFrame, texts: int, order: SampleOptions) -> pl.DataFrame:
-    """Return the survey in reading order, which is random."""
+    """Return items with ids and texts in reading order, which is random."""
     mixed = rows[shuffled(range(len(rows)), order.seed, "review", "items")]
     text_columns = [pl.col(f"text{number}").fill_null("") for number in range(1, texts + 1)]
-    placed = mixed.with_columns(ids=pl.concat_list("item_id"), texts=pl.concat_list(text_columns))
-    unplanted = placed.with_columns(
-        expected=pl.lit(None, pl.String), verdict=pl.col("label"), votes=pl.lit([], TABLES["survey"]["votes"])
-    )
-    return dealt(unplanted, order)
+    return mixed.with_columns(ids=pl.concat_list("item_id"), texts=pl.concat_list(text_columns), verdict="label")

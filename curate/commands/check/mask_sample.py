@@ -5,25 +5,24 @@ whether a text has masked spans, so that the few texts with masked spans are rep
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import polars as pl
 
-from curate.core.config import Json, digest
-from curate.core.errors import ConfigError, DataError, UserError
+from curate.core.config import digest
+from curate.core.errors import DataError, UserError
 from curate.core.records import shown
-from curate.core.sampling import generator, shuffled
+from curate.core.sampling import shuffled
 from curate.panel import sampling_design
 from curate.pii.masking import placeholder
 from curate.pipeline.pipeline import Pipeline
 from curate.review import Sample
-from curate.review.desk import checked
-from curate.review.sample import Design, Stratum, name_row
+from curate.review.drawing import Question, SampleOptions, freeze
+from curate.review.sample import Stratum
 from curate.review.sheets.files import LIMIT
-from curate.system.files import frame, read_json, read_table
+from curate.system.files import read_json, read_table
 
 SHARE = 0.01
 LEAST, MOST = 100, 2_000
@@ -88,13 +87,7 @@ def draw(run: Path, wish: Wish) -> Sample:
 
     Neyman allocation, with at least `EACH` texts per stratum. DataError if the run has no masked texts.
     """
-    for person in wish.assessors:
-        checked(person)
-    if len(set(wish.assessors)) < len(wish.assessors) or not wish.assessors:
-        raise ConfigError("--assessors: expected different names, separated by commas")
-    head = Pipeline.load(run / "pipeline.yaml").head
-    seed = head.seed if wish.seed is None else wish.seed
-    texts = _strata(run)
+    head, texts = Pipeline.load(run / "pipeline.yaml").head, _strata(run)
     if texts.is_empty():
         raise DataError(f"{run}: found no text after masking, expected some; run `curate mask` first")
     sizes = sampling_design.counts(texts)
@@ -103,17 +96,23 @@ def draw(run: Path, wish: Wish) -> Sample:
     drawn = sampling_design.allocate(sizes, guesses, size, EACH)
     last = newest(run)
     number = 1 + (int(last.folder.name) if last else 0)
+    order = SampleOptions(
+        f"mask-{number}",
+        size,
+        assessors=tuple(wish.assessors),
+        overlap=0.0,
+        seed=head.seed if wish.seed is None else wish.seed,
+        language=head.language,
+    )
+    rows = sampling_design.draw(texts, drawn, order.seed)
+    rows = _with_texts(run, rows[shuffled(range(len(rows)), order.seed, "check", "mask", "order")], order.language)
     strata = [Stratum(name, size, drawn[name]) for name, size in sizes.items()]
-    facts: dict[str, Json] = {"tables": state(run)}
-    design = Design(f"mask-{number}", "privacy", head.language, seed, tuple(wish.assessors), strata, facts=facts)
-    rows = _with_texts(run, _drawn(texts, drawn, seed), head.language)
-    sample = Sample(run / "checks" / "mask" / str(number), design, _survey(rows, design))
-    sample.freeze()
-    return sample
+    folder = run / "checks" / "mask" / str(number)
+    return freeze(folder, Question("privacy"), order, strata, rows, {"tables": state(run)})
 
 
 def _strata(run: Path) -> pl.DataFrame:
-    """Return table, id and stratum of every masked text of a run, sorted."""
+    """Return id (as `query_id`), table (as `doc_id`) and stratum of every masked text of a run."""
     spans = read_table(run / "mask", "spans").select("table", "id").unique().with_columns(found=True)
     tables = [
         pl.scan_parquet(run / "mask" / f"{table}.parquet").select(table=pl.lit(table), id=pl.col(key)).collect()
@@ -121,7 +120,7 @@ def _strata(run: Path) -> pl.DataFrame:
     ]
     texts = pl.concat(tables).join(spans, on=["table", "id"], how="left")
     kind = pl.when(pl.col("found")).then(pl.lit(MASKED)).otherwise(pl.lit(PLAIN))
-    return texts.select("table", "id", stratum=pl.concat_str("table", kind, separator=", ")).sort("table", "id")
+    return texts.select(query_id="id", doc_id="table", stratum=pl.concat_str("table", kind, separator=", "))
 
 
 def state(run: Path) -> str:
@@ -130,24 +129,11 @@ def state(run: Path) -> str:
     return digest([outputs.get(f"{table}.parquet") for table in (*_KEYS, "spans")])
 
 
-def _drawn(texts: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.DataFrame:
-    """Return the sampled texts with their sampling probability, in random reading order."""
-    sampled: list[int] = []
-    rows = texts.with_row_index("at")
-    for name, count in allocation.items():
-        stratum_rows = rows.filter(pl.col("stratum") == name)["at"]
-        sampled += generator(seed, "check", "mask", name).sample(stratum_rows.to_list(), count)
-    sizes = sampling_design.counts(texts)
-    chance = pl.col("stratum").replace_strict({name: count / sizes[name] for name, count in allocation.items()})
-    reading_order = shuffled(sorted(sampled), seed, "check", "mask", "order")
-    return rows[reading_order].drop("at").with_columns(probability=chance.cast(pl.Float64))
-
-
-def _with_texts(run: Path, drawn: pl.DataFrame, language: str) -> list[dict[str, object]]:
-    """Return the sampled rows with the texts that assessors read: the masked text, and kinds of PII with counts."""
+def _with_texts(run: Path, drawn: pl.DataFrame, language: str) -> pl.DataFrame:
+    """Return the drawn rows with ids, and the texts that assessors read: the masked text, kinds of PII with counts."""
     read: dict[tuple[str, str], str] = {}
     for table, key in _KEYS.items():
-        sampled_ids = drawn.filter(pl.col("table") == table)["id"].implode()
+        sampled_ids = drawn.filter(pl.col("doc_id") == table)["query_id"].implode()
         lazy = pl.scan_parquet(run / "mask" / f"{table}.parquet").filter(pl.col(key).is_in(sampled_ids))
         for row in lazy.collect().iter_rows(named=True):
             read[table, row[key]] = shown(row.get("title", ""), row["text"])
@@ -155,23 +141,12 @@ def _with_texts(run: Path, drawn: pl.DataFrame, language: str) -> list[dict[str,
     for table, name, kind in read_table(run / "mask", "spans").select("table", "id", "kind").iter_rows():
         if (table, name) in read:
             masked_kinds.setdefault((table, name), Counter())[placeholder(kind, language)] += 1
-    rows: list[dict[str, object]] = []
-    for row in drawn.iter_rows(named=True):
-        ids = (row["table"], row["id"])
-        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(masked_kinds.get(ids, {}).items()))
-        design_columns = {name: row[name] for name in ("stratum", "probability")}
-        rows.append({**design_columns, "ids": list(ids), "texts": [read[ids], kinds], "votes": []})
-    return rows
-
-
-def _survey(rows: Sequence[Mapping[str, object]], design: Design) -> pl.DataFrame:
-    people = list(design.assessors)
-    survey: list[dict[str, object]] = []
-    for index, row in enumerate(rows):
-        ids, texts = cast("list[str]", row["ids"]), cast("list[str]", row["texts"])
-        name = name_row(design.name, index + 1, ids, texts)
-        survey.append({**row, "row_id": name, "assessors": [people[index % len(people)]]})
-    return frame("survey", survey)
+    keys = list(drawn.select("doc_id", "query_id").iter_rows())
+    kinds = (", ".join(f"{kind} {n}" for kind, n in sorted(masked_kinds.get(key, {}).items())) for key in keys)
+    shown_texts = [[read[key], of_text] for key, of_text in zip(keys, kinds, strict=True)]
+    return drawn.with_columns(
+        ids=pl.concat_list("doc_id", "query_id"), texts=pl.Series(shown_texts, dtype=pl.List(pl.String))
+    )
 
 
 def long(sample: Sample) -> int:

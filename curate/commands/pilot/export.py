@@ -14,13 +14,11 @@ from curate.ask import seating
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.figures import Record, figure
-from curate.core.records import TABLES
 from curate.core.sampling import generator, shuffled
-from curate.core.scale import FIVE
 from curate.panel.voting import PAIR
 from curate.review import Desk, paper
-from curate.review.drawing import SampleOptions, default_overlap, placed, with_texts
-from curate.review.sample import PILOT, Design, Sample, Stratum
+from curate.review.drawing import Question, SampleOptions, default_overlap, freeze, placed, with_texts
+from curate.review.sample import PILOT, Sample, Stratum
 from curate.runs.command import Names, option, setting
 from curate.runs.options import OnPipeline
 from curate.runs.outputs import outside_runs
@@ -111,33 +109,14 @@ def draw(run: Run, command: PilotExportCommand) -> Sample:
         seed=seed,
         language=head.language,
     )
-    rows = rows.with_columns(
-        stratum=pl.lit("pool"),
-        probability=pl.lit(len(rows) / len(pool)),
-        expected=pl.lit(None, pl.String),
-        verdict=pl.lit(None, pl.String),
-        votes=pl.lit([], TABLES["survey"]["votes"]),
-    )
+    rows = rows.with_columns(stratum=pl.lit("pool"), probability=pl.lit(len(rows) / len(pool)))
     facts: dict[str, Json] = {
         "of": PILOT,
         "queries": rows["query_id"].n_unique(),
         "queries_in_pool": pool["query_id"].n_unique(),
     }
-    design = Design(
-        options.name,
-        "relevance",
-        options.language,
-        seed,
-        tuple(options.assessors),
-        [Stratum("pool", len(pool), len(rows))],
-        options.share_twice(len(rows)),
-        facts,
-        scale=None if scale == FIVE else scale.to_json(),
-        meanings={} if scale == FIVE else rubric.all_meanings,
-    )
-    sample = Sample(folder, design, placed(with_texts(run.folder, rows), options))
-    sample.freeze()
-    return sample
+    question, strata = Question.of_grades(scale, rubric.all_meanings), [Stratum("pool", len(pool), len(rows))]
+    return freeze(folder, question, options, strata, placed(with_texts(run.folder, rows), options), facts)
 
 
 def _refuse(command: PilotExportCommand, size: int) -> None:

@@ -276,7 +276,7 @@ def test_a_text_that_no_cell_shows_whole_is_announced(tmp_path: Path) -> None:
 def test_what_cannot_be_done(folder: Path, tmp_path: Path) -> None:
     back = curate(folder, "check", "mask", str(folder / "p.yaml"))
     assert "no sample was drawn yet" in back.stderr
-    with pytest.raises(ConfigError, match="expected different names"):
+    with pytest.raises(ConfigError, match="expected names that differ"):
         draw(folder / "runs/p", Wish(assessors=("a", "a")))
     with pytest.raises(UserError, match="no such sample"):
         checks.desk(folder / "runs/p", Wish(), 9)
