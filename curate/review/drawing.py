@@ -239,12 +239,12 @@ def frozen(
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
     rows = pl.concat([drawn.join(verdicts, on=PAIR, how="left", maintain_order="left"), controls], how="diagonal")
     facts: dict[str, Json] = {"controls": len(controls), "random": len(strangers), **extra_facts}
-    question = Question.of_grades(scale, meanings)
+    question = SampleQuestion.of_grades(scale, meanings)
     return freeze(run / "reviews" / order.name, question, order, strata, placed(with_texts(run, rows), order), facts)
 
 
 @dataclass(frozen=True)
-class Question:
+class SampleQuestion:
     """What assessors are asked of every row of a sample."""
 
     form: str
@@ -254,14 +254,14 @@ class Question:
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of_grades(cls, scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> "Question":
+    def of_grades(cls, scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> "SampleQuestion":
         """Return the question how relevant a passage is to its query, on the scale of the judges' rubric."""
         return cls("relevance") if scale == FIVE else cls("relevance", scale, meanings)
 
 
 def freeze(
     folder: Path,
-    question: Question,
+    question: SampleQuestion,
     order: SampleOptions,
     strata: Sequence[Stratum],
     rows: pl.DataFrame,

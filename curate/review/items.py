@@ -15,7 +15,7 @@ from curate.core.sampling import shuffled
 from curate.core.scale import Scale
 from curate.panel import sampling_design
 from curate.review.desk import Desk, desks
-from curate.review.drawing import Question, SampleOptions, freeze
+from curate.review.drawing import SampleOptions, SampleQuestion, freeze
 from curate.review.planning import Planned, SamplePlan
 from curate.review.sample import ITEM_FORMS, Sample, Stratum
 from curate.stats.sample_estimates import LEVEL, StratumCounts, share
@@ -77,7 +77,7 @@ def draw(run: Path, order: SampleOptions) -> Sample:
         "items": state(items),
         "question": dict(items.question),
     }
-    question = Question(ITEM_FORMS[_text_count(items) - 1], _scale(kind, items), items.meanings)
+    question = SampleQuestion(ITEM_FORMS[_text_count(items) - 1], _scale(kind, items), items.meanings)
     strata = [Stratum(entry.stratum, entry.size, entry.drawn) for entry in planned.strata]
     return freeze(folder, question, order, strata, _placed(rows, _text_count(items), order), facts)
 

@@ -19,7 +19,7 @@ from curate.panel import sampling_design
 from curate.pii.masking import placeholder
 from curate.pipeline.pipeline import Pipeline
 from curate.review import Sample
-from curate.review.drawing import Question, SampleOptions, freeze
+from curate.review.drawing import SampleOptions, SampleQuestion, freeze
 from curate.review.sample import Stratum
 from curate.review.sheets.files import LIMIT
 from curate.system.files import read_json, read_table
@@ -108,7 +108,7 @@ def draw(run: Path, wish: Wish) -> Sample:
     rows = _with_texts(run, rows[shuffled(range(len(rows)), order.seed, "check", "mask", "order")], order.language)
     strata = [Stratum(name, size, drawn[name]) for name, size in sizes.items()]
     folder = run / "checks" / "mask" / str(number)
-    return freeze(folder, Question("privacy"), order, strata, rows, {"tables": state(run)})
+    return freeze(folder, SampleQuestion("privacy"), order, strata, rows, {"tables": state(run)})
 
 
 def _strata(run: Path) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from curate.core.figures import Record, figure
 from curate.core.sampling import generator, shuffled
 from curate.panel.voting import PAIR
 from curate.review import Desk, paper
-from curate.review.drawing import Question, SampleOptions, default_overlap, freeze, placed, with_texts
+from curate.review.drawing import SampleOptions, SampleQuestion, default_overlap, freeze, placed, with_texts
 from curate.review.sample import PILOT, Sample, Stratum
 from curate.runs.command import Names, option, setting
 from curate.runs.options import OnPipeline
@@ -115,7 +115,7 @@ def draw(run: Run, command: PilotExportCommand) -> Sample:
         "queries": rows["query_id"].n_unique(),
         "queries_in_pool": pool["query_id"].n_unique(),
     }
-    question, strata = Question.of_grades(scale, rubric.all_meanings), [Stratum("pool", len(pool), len(rows))]
+    question, strata = SampleQuestion.of_grades(scale, rubric.all_meanings), [Stratum("pool", len(pool), len(rows))]
     return freeze(folder, question, options, strata, placed(with_texts(run.folder, rows), options), facts)
 
 
