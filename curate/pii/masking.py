@@ -13,6 +13,7 @@ from typing import Literal, cast
 from curate.core.config import parse_yaml
 from curate.core.records import Span
 from curate.pii import Recogniser
+from curate.pii.medicine import spared
 from curate.pii.patterns import narrow, script
 from curate.system.resources import data_file
 
@@ -197,8 +198,8 @@ def _without(text: str, spans: Sequence[Span]) -> str:
 
 
 def found(recognisers: Iterable[Recogniser], text: str) -> list[Span]:
-    """Return the spans that recognisers find in a text; each recogniser is called once."""
-    return [span for recogniser in recognisers for span in recogniser(text)]
+    """Return the spans that recognisers find in a text, without medicine; each recogniser is called once."""
+    return list(spared((span for recogniser in recognisers for span in recogniser(text)), text))
 
 
 def resolve(spans: Iterable[Span]) -> list[Span]:

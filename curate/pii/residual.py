@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from string import ascii_uppercase
+from typing import Any
 
 import polars as pl
 
@@ -86,6 +87,10 @@ _SAID = r"(?:[\s:#=.(\"'-]|(?<![a-z])(?:number|no|nr|num|nummer|id|is|was)(?![a-
 _NUMBER_LIKE = r"[a-z]{0,6}[ .-]?\d[a-z\d]*(?:[ ./-]{1,2}\d[a-z\d]*){0,6}(?:[ -][a-z](?![a-z]))?"
 """Digits with letters and separators, as in Western numbers; suspicious only after a word for one."""
 _EMAIL = re.compile(r"[a-z0-9]\s?@\s?[a-z0-9-]{1,63}\.[a-z]{2,}")
+_CONTACT = re.compile(
+    r"tel:|wa\.me|whatsapp|(?<![a-z])(?:phone|tel|mobile|contact|call|uid|user|member)(?:[=/]|[a-z_]{0,6}=)"
+)
+"""A part of a page's address behind which a person's number stands."""
 _NEAR = 20
 """Number of code points of context examined around a number."""
 _PLAIN = str.maketrans(
@@ -105,7 +110,7 @@ class Residue:
 
 
 @cache
-def _words() -> Mapping[str, Sequence[str]]:
+def _words() -> Mapping[str, Any]:
     lists = parse_yaml(data_file("pii/residual.yaml").read_text(encoding="utf-8"))
     assert isinstance(lists, dict)
     return lists
@@ -150,6 +155,7 @@ def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
 
     seen = narrow(_WRITTEN.sub(_blank, closed.sub(_blank, text))).translate(_PLAIN)
     seen = _pattern_of_list("zips", r"(?![\d-])").sub(_blank, seen)
+    seen = _public_code().sub(lambda match: match[0] if _someones(match[0]) else _blank(match), seen)
     seen = phone_western.ALONE.sub(
         lambda match: _blank(match) if phone_western.for_everybody(match) else match[0], seen
     )
@@ -161,6 +167,24 @@ def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
         elif residue.end > merged[-1].end:
             merged[-1] = replace(merged[-1], end=residue.end)  # merged, so that masking one leaves no rest of the other
     return merged
+
+
+@cache
+def _public_code() -> re.Pattern[str]:
+    """Return a pattern of public codes in lower case, each of the whole form of its kind: a DOI, a trial, a gene."""
+    return re.compile("|".join(f"(?:{form})" for forms in _words()["public"].values() for form in forms))
+
+
+def _someones(code: str) -> bool:
+    """Return whether a number within a public code is also one of a person: a mobile, identity or card number."""
+    from curate.pii.recognisers import bank_card, phone, resident_id
+
+    numbers = (re.sub("[ -]", "", number) for number in re.findall(r"\d(?:[ -]?\d){10,18}x?", code))
+    return _CONTACT.search(code) is not None or any(
+        recogniser(number)
+        for number in numbers
+        for recogniser in (phone.mobile, resident_id.resident_id, bank_card.bank_card)
+    )
 
 
 def is_measure(number: str, after: str = "") -> bool:

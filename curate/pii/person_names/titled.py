@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.patterns import CHINESE, TWO_SIGNS, narrow, trigger
+from curate.pii.patterns import CHINESE, FULL_WIDTH, TWO_SIGNS, narrow, trigger
 from curate.pii.person_names.evidence import around
 from curate.pii.person_names.lexicon import (
     CJK,
@@ -63,7 +63,7 @@ _TITLED = re.compile(rf"(?<![A-Za-z0-9.-])({_NAME}) ?(?={_TITLES})")
     r"|(?:[Bb]est|[Ww]ishes|[Tt]hanks|[Yy]ou|[Cc]heers|[Yy]ours|truly),? ?\n ?[A-Z]"
     r"|(?:I\sam|I['’]m|[Tt]his\sis|[Pp]atient\s?[:：])\s?[A-Z]"
     r"|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)(?:\.\s?|\s)[A-Z]|(?:Dr|Mr|Mrs|Ms)[A-Z]"
-    rf"|[A-Za-z]\s?{_TITLES}|[\uff21-\uff3a\uff41-\uff5a]",
+    rf"|[A-Za-z]\s?{_TITLES}|{FULL_WIDTH}",
     needs=TWO_SIGNS,
 )
 def latin(text: str) -> list[Span]:

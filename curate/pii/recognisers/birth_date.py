@@ -3,7 +3,7 @@
 import re
 
 from curate.core.records import Span
-from curate.pii.patterns import TWO_SIGNS, narrow, trigger
+from curate.pii.patterns import FULL_WIDTH, TWO_SIGNS, narrow, trigger
 from curate.pii.spans import in_order
 
 _DIGIT = "[〇零○一二三四五六七八九]"
@@ -43,7 +43,7 @@ _BEFORE = re.compile(
 @trigger(
     r"(?:[Dd]\.?[Oo]\.?[Bb]\.?|[Bb][Ii][Rr][Tt][Hh](?:[Dd][Aa][Yy]|\s?[Dd][Aa][Tt][Ee])?|[Bb]orn(?:\s(?:on|in))?)"
     rf"(?:[\s:：,，|=(（是为為在于阳阴农公历新旧農曆身份证上]|is|was)*(?:[\d正腊元初农農阴陰旧公阳新國]|{_DIGIT}|十|{_MONTH_NAMES})"
-    r"|[\uff21-\uff3a\uff41-\uff5a]",
+    rf"|{FULL_WIDTH}",
     needs=TWO_SIGNS,
 )
 @trigger(rf"[日号號十一二三四五六七八九月廿\d][\s,，]?{_HOUR}(?:生的|的[,，]?属)", needs="生的|的[,，]?属")

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from functools import cache
 
 from curate.core.records import Span
-from curate.pii.patterns import CHINESE, trigger
+from curate.pii.patterns import CHINESE, FULL_WIDTH, TWO_SIGNS, trigger
 from curate.pii.recognisers.institutions_unknown import no_name, unknown
 from curate.pii.recognisers.places import NUMBER, fold, place, written
 from curate.pii.spans import in_order
-from curate.pii.words import compiled, one_of, raw, words
+from curate.pii.words import compiled, one_of, words
 
 _STOPS = (
     "的了是我你您他她它们在到去来往看这那哪么吗呢吧啊没很请说问想吃喝个家些种次几每各某该此怎什谁何昨今有或跟给被让把叫带做就"
@@ -96,11 +96,16 @@ _LAST = (
 )
 """Patterns of the characters before 医院 in a name; most other words before it are no names (`去医院`, `三甲医院`)."""
 _NUMBERED = "[一二三四五六七八九1-9]附?属?医?院"
-_CHINESE = re.compile("[一-龥]")
+_ENGLISH_WORD = r"(?:(?:St|Ste|Mt)\.? )?[A-Z][A-Za-z'’-]{0,20}(?<=[A-Za-z'’])"
 _ENGLISH = re.compile(
-    r"(?<![A-Za-z])(?:[A-Z][A-Za-z']{1,20} (?:of )?){1,6}(?:Hospital|Medical Cent(?:er|re))(?![A-Za-z])"
+    rf"(?<![A-Za-z])(?P<words>(?:{_ENGLISH_WORD} (?:(?:of|the|and|&|for|de|la|del) ){{0,2}}){{1,7}})"
+    r"(?:Hospitals?|Infirmary|Medical Cent(?:er|re)s?"
+    r"|(?P<small>Clinic|Health Cent(?:er|re)|Hospice|(?:Nursing|Care) Home))(?![A-Za-z-])"
 )
-_PLAIN_WORDS = frozenset(words("institutions")["english_generic"])
+_TELLING = re.compile(r"(?:^| )(?:St|Ste|Mt|Saint|Mount|Our Lady)(?:\.| )|['’]s? |[a-z]-[A-Z]")
+"""A saint, a possessive or a double name: by it a clinic or a home is one of them; `Asthma Clinic` is none."""
+_ILLNESS = re.compile("Syndrome|Disease|Disorder")
+"""Words that make an illness of a possessive, as in `Sjogren's Syndrome Clinic`."""
 _OTHER_ENDINGS = words("institutions")["hospital_endings"][1:]
 _REGION = f"(?:{place()}|{one_of(words('places')['districts'], words('institutions')['branch_regions'])})"
 _BRANCH = re.compile(
@@ -115,7 +120,13 @@ _BRANCH = re.compile(
     needs="院",
 )
 @trigger(
-    raw(["hospital", "medical cent"]),
+    r"[A-Z][A-Za-z'’-]*\s(?:(?:of|the|and|&|for)\s)*(?:Hospital|Infirmary|Medical\sCent)"
+    r"|(?:(?:St|Mt|Mount|Saint)\.?|['’]s?|[a-z]-[A-Z][a-z]*)(?:\s[A-Z][a-z]*)*"
+    r"\s(?:Clinic|Health\sCent|Hospice|Nursing|Care\sH)",
+    FULL_WIDTH,
+    needs=TWO_SIGNS,
+)
+@trigger(
     written(word for word in _OTHER_ENDINGS if not word.endswith("院")),
     needs=CHINESE,
 )
@@ -132,11 +143,23 @@ def hospital(text: str) -> list[Span]:
 
 
 def _english(text: str) -> Iterator[tuple[int, int]]:
-    """Yield names such as Xiangya Hospital in texts with Chinese characters; elsewhere they may name any hospital."""
-    if _CHINESE.search(text):
-        for match in _ENGLISH.finditer(text):
-            if not set(re.findall("[A-Za-z]+", match[0])) <= _PLAIN_WORDS:
-                yield match.span()
+    """Yield English names such as Xiangya Hospital, St. Mary's Hospital and Mount Sinai Medical Center."""
+    for match in _ENGLISH.finditer(text):
+        proper = [word for word in re.findall(r"[A-Za-z'’-]+", match["words"]) if not _is_plain(word)]
+        told = _TELLING.search(match["words"]) and not _ILLNESS.search(match["words"])
+        if proper and (told or not match["small"]):
+            yield match.start() + (4 if match[0].startswith("The ") else 0), match.end()
+
+
+@cache
+def _plain_words() -> frozenset[str]:
+    generic = (*words("institutions")["english_generic"], *words("clinical")["common"])
+    return frozenset(word.casefold() for word in generic)
+
+
+def _is_plain(word: str) -> bool:
+    """Return whether a word of an English name tells nothing about which hospital it is."""
+    return word.islower() or re.sub("['’]s?$", "", word.casefold()) in _plain_words()
 
 
 def _longest_names(
@@ -176,6 +199,8 @@ def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
     alone = match["alone"] or match.groupdict().get("brand") or match.groupdict().get("quarter")
     if alone:
         return len(common.sub("", alone)) >= 2 and not no_name().match(alone)
+    if unit and no_name().search(unit):  # 治疗首选县医院
+        return False
     return not (proper_name or unit) or common.sub("", proper_name or unit) != ""
 
 

@@ -72,6 +72,100 @@ QUIET = (
 )
 
 
+PUBLIC_CODES = """
+doi:10.1056/NEJMoa2034577
+https://doi.org/10.1016/S0140-6736(20)30183-5
+10.1002/14651858.CD001234567
+PMID: 31978945
+PubMed ID 31978945
+PMC7092819
+PMCID: PMC7092819
+arXiv:2004.01234
+SNOMED CT 44054006
+SNOMED: 73211009
+SNOMED CT 编码 233604007
+NDC 0002-8215-01
+NDC 50090-2875-0
+ENSG00000139618
+ENST00000380152.8
+EudraCT 2004-000446-20
+EU CT 2022-500014-26-00
+NCT04280705
+ChiCTR2000029308
+ISRCTN83971151
+UMIN000012345
+JPRN-UMIN000012345
+ACTRN12618000412280
+CTRI/2020/05/025123
+国药准字H20213456
+国药准字Z44021940
+国械注准20193401234
+国械注进20173404567
+粤械注准20182140123
+食药监械(准)字2014第3460001号
+ICD-10 E11.900
+ICD-11 XN109234567
+ISBN 978-7-117-12345-6
+ISSN 0578-1426
+https://pubmed.ncbi.nlm.nih.gov/31978945/
+www.who.int/publications/9789240012345
+发病率为1234567/100000
+12,345,678/10万
+N Engl J Med 2020;382:1199-1207.
+Lancet. 2020 Feb 15;395(10223):497-506.
+中华内科杂志,2019,58(3):1182-1186
+pp. 1234-1289
+国家自然科学基金(81771234)
+UMLS C0011849
+MedDRA 10012601
+LOINC 2345-7
+ORPHA:558123
+HP:0001250
+GO:0008150
+rs7903146
+NM_000546.6:c.743G>A
+chr17:7674220-7674230
+GSE123456789
+""".strip().splitlines()
+SOMEBODYS_NUMBERS = """
+PMID 13912345678
+PMID 010-61234870
+doi 13912345678
+NCT13912345678
+NCT0428070513
+SNOMED 13912345678
+NDC 139-1234-5678
+ENSG13912345678
+国药准字13912345678
+国械注准139123456789012345
+https://example.org/call?tel=4917612345678
+https://wa.me/4917612345678
+发病率13912345678/100000
+2020;382:13912345678
+ISBN 139 1234 5678
+ICD 13912345678
+HP:13912345678
+EudraCT 2004-13912345678
+rs13912345678
+第13912345678页
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("code", PUBLIC_CODES)
+def test_public_codes_pass_by_their_form(code: str) -> None:
+    text = f"该研究见{code}，结果如下。"
+    assert masker(Masking(), "zh", key=b"k" * 32).mask(text).text == text
+    assert found(text) == []
+    assert found(f"as described ({code}) before") == []
+
+
+@pytest.mark.parametrize("number", SOMEBODYS_NUMBERS)
+def test_a_number_of_a_person_does_not_pass_as_a_code(number: str) -> None:
+    text = f"该研究见{number}，结果如下。"
+    masked = masker(Masking(), "zh", key=b"k" * 32).mask(text)
+    assert masked.spans or found(text), "neither masked nor listed"
+
+
 @pytest.mark.parametrize(("text", "expected"), SUSPICIOUS.items())
 def test_suspicious(text: str, expected: tuple[str, str]) -> None:
     assert found(text) == [expected]

@@ -1,0 +1,143 @@
+"""What looks like a name and is medicine: drugs, herbs, points, illnesses called after somebody, and numbers compared.
+
+One veto for every recogniser of names, so that no rule of names has exceptions of its own for medicine.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+
+from curate.core.records import Span
+from curate.pii.patterns import narrow
+from curate.pii.words import longest_first, one_of, words
+
+_LABELLED = re.compile(r"(?:叫|[姓真全本]?名字?[是为]?|联系人|签[名字]|落款|署名)[\s:：\"“_|*]{0,6}\Z")
+_SEX_OR_AGE = re.compile(
+    r"[\s,，、;；:：/|(（]{0,3}(?:性别[:：]?)?(?:[男女](?![性方])|[0-9]{1,3} ?(?:周?岁|歲|个?月龄))"
+)
+_BEFORE_TITLE = frozenset(("name_titled", "name_called"))
+"""Recognisers of names that are told by the title after them."""
+_SPELT_ON = 3
+"""Number of characters after 阿 and another one in which the rest of a drug's name may begin: 阿托|伐他汀."""
+
+
+def spared(spans: Iterable[Span], text: str) -> Iterator[Span]:
+    """Yield the spans of a text without names that are medicine and hospitals of a kind.
+
+    A name that ran into a comparator ends before it.
+    """
+    narrowed = narrow(text)
+    for span in spans:
+        if span.recogniser == "hospital" and _is_any_hospital(narrowed, span.start, span.end):
+            continue
+        if not span.recogniser.startswith("name_"):
+            yield span
+            continue
+        end = _before_comparator(narrowed, span)
+        if end - span.start >= 2 - (end == span.end) and not is_medicine(narrowed, span.start, end, span.recogniser):
+            yield replace(span, end=end)
+
+
+def is_medicine(text: str, start: int, end: int, recogniser: str) -> bool:
+    """Return whether a possible name in a narrowed text is a medicine, a finding, a point, or part of an eponym."""
+    if recogniser in ("name_labelled", "name_handle") or not "\u3400" <= text[start] <= "\u9fff":
+        return False
+    if _LABELLED.search(text, max(0, start - 8), start):
+        return False
+    if _substance(text, start, end) or _eponym(text, start, end):
+        return True
+    term = _term(text, start, end)
+    if term is None or (recogniser in _BEFORE_TITLE and not text.startswith(" ", end)):
+        return False
+    return term not in _lexicon()[1] or not _SEX_OR_AGE.match(text, end)
+
+
+def _is_any_hospital(text: str, start: int, end: int) -> bool:
+    """Return whether a place and a kind of hospital are a search for several: 上海类风湿医院排行榜."""
+    if text[max(0, start - 1) : start] in tuple("和与跟、") or _one_hospital().search(text, start, end):
+        return False
+    return bool(_asked_for().match(text, end) or _asked_for_before().search(text, max(0, start - 8), start))
+
+
+@cache
+def _one_hospital() -> re.Pattern[str]:
+    lists = words("medicine")
+    return re.compile(f"{one_of(lists['one_hospital'], words('institutions')['hospital_names'])}|[0-9]")
+
+
+@cache
+def _asked_for() -> re.Pattern[str]:
+    return re.compile(rf"[的 ,，]{{0,2}}{one_of(words('medicine')['asked_for'])}")
+
+
+@cache
+def _asked_for_before() -> re.Pattern[str]:
+    return re.compile(rf"{one_of(words('medicine')['asked_for_before'])}的?\Z")
+
+
+def _before_comparator(text: str, span: Span) -> int:
+    """Return the end of a name without the beginning of a comparator that stands before a number: 李明|小于18岁."""
+    for position in range(span.start, span.end):
+        if _comparator().match(text, position) and position + 1 >= span.end - 1:
+            return position
+    return span.end
+
+
+@cache
+def _comparator() -> re.Pattern[str]:
+    return re.compile(
+        rf"{one_of(words('medicine')['comparators'])}(?:等于|或等于)?[\s约为]{{0,2}}[0-9一二三四五六七八九十百两≤≥<>]"
+    )
+
+
+def _substance(text: str, start: int, end: int) -> bool:
+    """Return whether a name, or 阿 and what follows it, holds what names of substances and illnesses are made of."""
+    last = min(end + _SPELT_ON * (text[start] == "阿"), len(text))
+    if not _substances().isdisjoint(text[start:last]):
+        return True
+    found = (_ending().match(text, position) for position in range(start + 1, last))
+    return any(match.end() >= end and (len(match[0]) > 1 or match.end() == end > start + 2) for match in found if match)
+
+
+@cache
+def _substances() -> frozenset[str]:
+    return frozenset("".join(words("medicine")["substances"]))
+
+
+@cache
+def _ending() -> re.Pattern[str]:
+    return re.compile(one_of(words("medicine")["endings"]))
+
+
+def _eponym(text: str, start: int, end: int) -> bool:
+    """Return whether a name is that of a discoverer: a listed one, or one that a word such as 综合征 follows."""
+    parts = re.split(r"[^\u3400-\u9fff]+", text[start:end])
+    return _heads().match(text, end) is not None or all(part in _lexicon()[2] for part in parts)
+
+
+@cache
+def _heads() -> re.Pattern[str]:
+    return re.compile(one_of(words("medicine")["eponym_heads"]))
+
+
+def _term(text: str, start: int, end: int) -> str | None:
+    """Return the longest term of medicine that covers a possible name; None without one."""
+    terms, longest = _lexicon()[0], _longest_term()
+    for low in range(max(0, start - 3), start + 1):
+        for high in range(min(len(text), low + longest), end - 1, -1):
+            if text[low:high] in terms:
+                return text[low:high]
+    return None
+
+
+@cache
+def _lexicon() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return the terms of medicine, those that are names of people too, and the persons of eponyms."""
+    lists = words("medicine")
+    return frozenset((*lists["terms"], *lists["names_too"])), frozenset(lists["names_too"]), frozenset(lists["eponyms"])
+
+
+@cache
+def _longest_term() -> int:
+    return len(longest_first(_lexicon()[0])[0])
