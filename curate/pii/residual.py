@@ -44,6 +44,19 @@ def _line(text: str) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
+def pattern(text: str, start: int, end: int) -> str:
+    """Return the form of a passage behind the word in front of it: `PMID 99999999`, digits as 9 and letters as a.
+
+    Passages of one pattern can be decided on together; a code behind its word shares none with a telephone number.
+    """
+    front = _FRONT.search(_line(text[max(0, start - AROUND) : start]))
+    form = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", _line(text[start:end])))
+    return f"{front[0] if front else ''}{form}"
+
+
+_FRONT = re.compile(r"(?:[A-Za-z][A-Za-z-]*|[\u3400-\u9fff]{1,6})[^\w\u3400-\u9fff]{0,3}\Z")
+"""The word directly in front of a passage."""
+
 # Look over masked texts for what may have been missed: long runs of digits, and values beside words such as 电话.
 
 FEWEST = 7

@@ -43,7 +43,9 @@ class CheckMaskCommand(OnRun):
     mask: str = option("Numbers of listed places to mask.", "", metavar="1,4-6")
     accept: str = option("Numbers of listed places that hold no personal data.", "", metavar="1,4-6")
     mask_all: Names = option("Mask all open places of a reason.", (), metavar="REASON")
-    accept_all: Names = option("Accept all open places of a reason.", (), metavar="REASON")
+    accept_pattern: tuple[str, ...] = option(
+        "Accept all open places of a listed pattern, such as 'PMID 99999999'; may be repeated.", (), metavar="PATTERN"
+    )
     by: str | None = setting("Who decides; default: the name of the account.", None)
     most: int = setting("Upper limit of the default size.", 2_000, ge=1)
     port: int = option("Port of the web page; 0 takes a free one.", 8765, ge=0, le=65535)
@@ -52,8 +54,8 @@ class CheckMaskCommand(OnRun):
     def result(self) -> Result[MaskFigures | ResidualFigures]:
         """Return the figures of the sample as far as it was read; or the places that masking may have missed."""
         if self._decides():
-            numbers, reasons = (self.mask, self.accept), (self.mask_all, self.accept_all)
-            return check_residual.residual(self.folder(), numbers, reasons, self.by)
+            numbers = (self.mask, self.accept)
+            return check_residual.residual(self.folder(), numbers, self.mask_all, self.accept_pattern, self.by)
         from curate.web import serve
 
         folder, kinds = self.folder(), paper.kinds(self.format)
@@ -78,12 +80,12 @@ class CheckMaskCommand(OnRun):
 
     def afterwards(self) -> None:
         """Ask about every open place, if the places were listed on a terminal."""
-        lists = self.residual and not (self.mask or self.accept or self.mask_all or self.accept_all)
+        lists = self.residual and not (self.mask or self.accept or self.mask_all or self.accept_pattern)
         if lists and not output_mode.json() and sys.stdin.isatty() and sys.stdout.isatty():
             check_residual.ask(self.folder(), self.by)
 
     def _decides(self) -> bool:
-        return bool(self.residual or self.mask or self.accept or self.mask_all or self.accept_all)
+        return bool(self.residual or self.mask or self.accept or self.mask_all or self.accept_pattern)
 
 
 def _lines(result: MaskResult) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import getpass
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,19 +20,18 @@ from curate.commands.check.residual import (
 from curate.core.errors import ConfigError
 from curate.view.answers import Result
 
-_ASKED = "mask it (m), accept it (a), the same for all open ones of its reason (M, A), skip it (s), or stop (q)"
+_ASKED = "mask it (m), accept it (a), mask all of its reason (M), accept all of its pattern (A), skip it (s), stop (q)"
 
 
 def residual(
-    run: Path, numbers: tuple[str, str], reasons: tuple[Sequence[str], Sequence[str]], by: str | None
+    run: Path, numbers: tuple[str, str], mask_all: Sequence[str], accept_patterns: Sequence[str], by: str | None
 ) -> Result[ResidualFigures]:
     """Return the passages with possible residual PII, after decisions on some of them were stored.
 
-    `numbers` and `reasons` select the passages to mask and those to accept.
+    `numbers` select passages to mask and to accept, `mask_all` reasons to mask, `accept_patterns` patterns to accept.
     """
     mask, accept = map(_numbers, numbers)
-    mask_all, accept_all = reasons
-    orders = ResidualDecisions(mask, accept, list(mask_all), list(accept_all), by or getpass.getuser())
+    orders = ResidualDecisions(mask, accept, list(mask_all), list(accept_patterns), by or getpass.getuser())
     spans, lines = listing(run), list[str]()
     if orders:
         decisions = decide(spans, orders)
@@ -70,7 +70,8 @@ def _lines(spans: Listing) -> Iterator[str]:
 
 def _place_line(entry: ResidualPlace) -> str:
     span = "-" if entry.start is None else f"{entry.start}-{entry.end}"
-    return f"{entry.number:>5}  {entry.table}  {entry.id}  {entry.field}  {span}  {entry.state}"
+    shown = "" if entry.pattern is None else f"  {entry.pattern!r}"
+    return f"{entry.number:>5}  {entry.table}  {entry.id}  {entry.field}  {span}  {entry.state}{shown}"
 
 
 def _closing_line(spans: Listing) -> Iterator[str]:
@@ -82,11 +83,12 @@ def _closing_line(spans: Listing) -> Iterator[str]:
     elif spans.allowed:
         yield f"{n_open:,} places are open, and mask.residual: allow lets them pass"
     elif n_open:
-        first, reason = spans.open()[0].number, spans.open()[0].reason
+        first = spans.open()[0]
         yield (
-            f"{n_open:,} places are open; decide by number (--mask {first}, --accept {first}) or by reason (--mask-all "
+            f"{n_open:,} places are open; decide by number (--mask {first.number}, --accept {first.number}), mask a "
         )
-        yield f"{reason!r}, --accept-all {reason!r}): each place once"
+        quoted = shlex.quote(first.pattern or "")
+        yield f"reason (--mask-all {first.reason}) or accept a pattern (--accept-pattern {quoted})"
     else:
         yield "every place is decided: give the command again that was stopped, and it goes on"
 
@@ -106,7 +108,7 @@ def ask(run: Path, by: str | None) -> None:
             "m": ResidualDecisions(mask=[entry.number], by=by),
             "a": ResidualDecisions(accept=[entry.number], by=by),
             "M": ResidualDecisions(mask_all=[entry.reason], by=by),
-            "A": ResidualDecisions(accept_all=[entry.reason], by=by),
+            "A": ResidualDecisions(accept_patterns=[entry.pattern or ""], by=by),
         }.get(typed)
         if typed == "q":
             break

@@ -6,8 +6,8 @@ no text.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,7 @@ from curate.ask.residual_decisions import Decision
 from curate.core.errors import ConfigError, suggestion
 from curate.core.figures import Record, figure
 from curate.pii.pseudonyms import FIELD
-from curate.pii.residual import Excerpt, excerpt
+from curate.pii.residual import Excerpt, excerpt, pattern
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context
 from curate.system.files import read_table
@@ -39,6 +39,7 @@ class ResidualPlace(Record, schema_name="place"):
     end: int | None = figure("end of the span in the masked text; null once it is masked")
     reason: str = figure("why it looks like personal data")
     state: State = figure("decision on the span")
+    pattern: str | None = figure("its form behind the word in front, digits as 9; null once it is masked")
     raw_start: int = figure("start of the span in the text before masking")
     raw_end: int = figure("end of the span in the text before masking")
 
@@ -105,8 +106,12 @@ def listing(run: Path) -> Listing:
             by_place[key] = ("masked", decision.reason, decision.link, None, None)
     ordered = sorted(by_place.items())
     places = tuple(
-        ResidualPlace(number, *key[:3], start, end, reason, state, *key[3:])  # type: ignore[arg-type]
+        ResidualPlace(number, *key[:3], start, end, reason, state, None, *key[3:])  # type: ignore[arg-type]
         for number, (key, (state, reason, _, start, end)) in enumerate(ordered, start=1)
+    )
+    texts = dict(_located(run, places))
+    places = tuple(
+        replace(place, pattern=pattern(*texts[place.number])) if place.number in texts else place for place in places
     )
     links = [link for _, (_, _, link, _, _) in ordered]
     gone = sum(key not in by_place or by_place[key][2] != decision.link for key, decision in decided.items())
@@ -124,38 +129,44 @@ def _masked(run: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:
 
 def excerpts(listing: Listing) -> dict[int, Excerpt]:
     """Return number of a span -> excerpt of the masked text around it; without masked spans; for display only."""
+    return {number: excerpt(*located) for number, located in _located(listing.run, listing.places)}
+
+
+def _located(run: Path, places: Sequence[ResidualPlace]) -> Iterator[tuple[int, tuple[str, int, int]]]:
+    """Yield the number of each span that is not masked, with its masked text, start and end."""
     rows_by_id: dict[tuple[str, str], Mapping[str, str]] = {}
     for table, key in _KEYS.items():
-        ids = {span.id for span in listing.places if span.table == table and span.start is not None}
-        rows = pl.scan_parquet(listing.run / "mask" / f"{table}.parquet").filter(pl.col(key).is_in(sorted(ids)))
+        ids = {span.id for span in places if span.table == table and span.start is not None}
+        rows = pl.scan_parquet(run / "mask" / f"{table}.parquet").filter(pl.col(key).is_in(sorted(ids)))
         rows_by_id |= {(table, row[key]): {**row, FIELD: row[key]} for row in rows.collect().iter_rows(named=True)}
-    return {
-        span.number: excerpt(rows_by_id[span.table, span.id][span.field], span.start, span.end)
-        for span in listing.places
-        if span.start is not None and span.end is not None
-    }
+    for span in places:
+        if span.start is not None and span.end is not None:
+            yield span.number, (rows_by_id[span.table, span.id][span.field], span.start, span.end)
 
 
 @dataclass(frozen=True)
 class ResidualDecisions:
-    """Decisions of a user: spans to mask or to accept, by number or all open ones of a reason."""
+    """Decisions of a user: spans to mask by number or reason, and spans to accept by number or pattern."""
 
     mask: Sequence[int] = ()
     accept: Sequence[int] = ()
     mask_all: Sequence[str] = ()
-    accept_all: Sequence[str] = ()
+    accept_patterns: Sequence[str] = ()
     by: str = ""
 
     def __bool__(self) -> bool:
-        return any((self.mask, self.accept, self.mask_all, self.accept_all))
+        return any((self.mask, self.accept, self.mask_all, self.accept_patterns))
 
 
 def decide(listing: Listing, orders: ResidualDecisions) -> list[Decision]:
     """Store the decisions, all or none, and return them; ConfigError for a number or reason that is not listed."""
     _check(orders, listing)
-    of_reason = [(span.number, span.reason) for span in listing.open()]
-    mask = {*orders.mask, *(number for number, reason in of_reason if reason in orders.mask_all)} - {*orders.accept}
-    accept = {*orders.accept, *(number for number, reason in of_reason if reason in orders.accept_all)} - mask
+    mask = {*orders.mask, *(span.number for span in listing.open() if span.reason in orders.mask_all)}
+    mask -= {*orders.accept}
+    accept = {
+        *orders.accept,
+        *(span.number for span in listing.open() if span.pattern in orders.accept_patterns),
+    } - mask
     spans = (listing.places[number - 1] for number in sorted(mask | accept))
     now = datetime.now(UTC).isoformat(timespec="seconds")
     decisions = [
@@ -177,9 +188,12 @@ def _check(orders: ResidualDecisions, listing: Listing) -> None:
     for number in (*orders.mask, *orders.accept):
         if not 1 <= number <= last:
             raise ConfigError(f"found the number {number}, expected one of the list: 1 to {last}; see --residual")
-    for name in (*orders.mask_all, *orders.accept_all):
+    for name in orders.mask_all:
         if name not in reasons:
             raise ConfigError(f"unknown reason {name!r}: {suggestion(name, reasons)}")
-    both = {*orders.mask} & {*orders.accept} or {*orders.mask_all} & {*orders.accept_all}
-    if both:
+    patterns = sorted({span.pattern for span in listing.places if span.pattern is not None})
+    for name in orders.accept_patterns:
+        if name not in patterns:
+            raise ConfigError(f"no listed place has the pattern {name!r}: {suggestion(name, patterns)}")
+    if both := {*orders.mask} & {*orders.accept}:
         raise ConfigError(f"{min(both)}: found both, expected it to be masked or accepted; choose one of the two")

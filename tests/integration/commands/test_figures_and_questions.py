@@ -66,7 +66,7 @@ anonymise: encoding on-error allow-missing processes force
 audit: retrievers depth models queries score relevant-from language
 check judge: controls positives again rubric prompts offline allow-weak-judges
 check mask: run size most assessors assessor format sample new seed serve port residual mask accept mask-all
-check mask: accept-all by
+check mask: by
 diversify: force plan sweep
 evaluate: models legacy baselines floors reviews average results against device dtype dims speed speed-queries out
 extend: run-file encoder depth out subset split offline
@@ -85,7 +85,7 @@ tokens: models column terms limit seed out
 train: base test recipe seeds few-seeds legacy device out
 train-set: test retrievers depth judge queries language
 """
-"""Options that version 0.2 had, beside those that every stage has."""
+"""Options that version 0.2 had, beside those that every stage has, and `check mask --accept-all`, which is gone."""
 REFUSALS = ("judging would send", "is not ready", "was drawn yet", "found no relevant pair", "judged by", "no key")
 """What a command says that refuses what it announces, such as to spend money: it was understood."""
 MARKUP = "<img/src=x/onerror=alert(1)>"

@@ -46,6 +46,13 @@ def places(work: Path) -> list[tuple[str, str]]:
     return [(place["id"], place["state"]) for place in machine.data(said.stdout)["places"]]
 
 
+def test_places_of_a_pattern_are_accepted_together_and_a_code_shares_none_with_a_telephone(work: Path) -> None:
+    listed = machine.data(ran(work, *CHECK, "--json").stdout)["places"]
+    assert [place["pattern"] for place in listed] == ["QQ 999999", "J 9999999", "姓名：aa", "QQ 999999"]
+    curate(work, *CHECK, "--accept-pattern", "QQ 999999")
+    assert [state for _, state in places(work)] == ["accepted", "open", "open", "accepted"]
+
+
 def text(work: Path, name: str) -> str:
     corpus = files.read_table(work / "runs" / "tiny" / "mask", "corpus")
     return str(corpus.filter(pl.col("doc_id") == name)["text"].item())
@@ -102,7 +109,7 @@ def test_a_run_goes_on_once_every_place_is_decided(work: Path) -> None:
 
 
 def test_a_decision_can_be_taken_back_and_one_on_a_changed_text_counts_no_more(work: Path) -> None:
-    curate(work, *CHECK, "--mask-all", "account", "--accept-all", "name,digits")
+    curate(work, *CHECK, "--mask-all", "account", "--accept-pattern", "姓名：aa", "--accept-pattern", "J 9999999")
     assert again(work).returncode == 0
     curate(work, *CHECK, "--accept", "4")
     assert again(work).returncode == 0
@@ -123,7 +130,8 @@ def test_a_decision_can_be_taken_back_and_one_on_a_changed_text_counts_no_more(w
         (("--mask", "1-x"), "found '1-x', expected numbers"),
         (("--mask", "3-1"), "found '3-1', expected a range from the lower number on, such as 1-3"),
         (("--mask", "1,2", "--accept", "2"), "2: found both"),
-        (("--accept-all", "nmae"), "unknown reason 'nmae': did you mean 'name'"),
+        (("--accept-pattern", "nmae"), "no listed place has the pattern 'nmae'"),
+        (("--accept-all", "name"), "--accept-pattern"),
     ],
 )
 def test_what_cannot_be_decided_decides_nothing(work: Path, words: tuple[str, ...], said: str) -> None:
