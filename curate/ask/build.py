@@ -70,9 +70,19 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 def kit(context: Context) -> Kit:
     """Return the services that plugins may use."""
     may_send = partial(privacy_guard.may_send, context=context)
+    may_reach = partial(privacy_guard.reach, context=context)
     id_names, cache = IdNames(context.folder("mask"), context.home), context.home / "cache"
     plugins = partial(encoder, context)
-    return Kit(plugins, cache, engine(context), device(context), id_names, language=context.language, may_send=may_send)
+    return Kit(
+        plugins,
+        cache,
+        engine(context),
+        device(context),
+        id_names,
+        language=context.language,
+        may_send=may_send,
+        may_reach=may_reach,
+    )
 
 
 def engine(context: Context) -> Engine | None:

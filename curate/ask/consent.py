@@ -8,6 +8,7 @@ from curate.ask.panel_state import HeuristicState, JudgeState, LlmState
 from curate.core.errors import BudgetError, UserError
 from curate.llm.budget import CostEstimate, together
 from curate.llm.cost import estimate
+from curate.llm.providers import addresses
 from curate.llm.providers.settings import ProviderConfig
 from curate.pipeline.stage import Context
 from curate.system import egress
@@ -60,11 +61,13 @@ def permit(
 ) -> None:
     """Raise an error with the plan of unpaid calls, unless the user set a budget.
 
-    UserError offline; BudgetError without a budget, or if not all prices can be converted into its currency, which is
-    settled here and notified.
+    ConfigError for a host that may not be reached, UserError offline; BudgetError without a budget, or if not all
+    prices can be converted into its currency, which is settled here and notified.
     """
     if not models:
         return
+    for name, model in models.items():
+        privacy_guard.reach(f"judges.{name}", addresses(model), context)
     if context.consent.offline:
         lines = _listed(planned(), context)
         raise UserError("\n".join(["the ledger lacks these answers, and --offline sends none:", *lines]))
@@ -117,4 +120,5 @@ def need_masked(panel: Sequence[JudgeState], context: Context) -> None:
         if isinstance(state, LlmState) and state.work:
             privacy_guard.may_ask(who, state.settings, context)
         elif isinstance(state, HeuristicState) and state.work:
+            privacy_guard.reach(who, egress.addresses(state.judge), context)
             privacy_guard.ask(who, egress.beyond(who, state.judge), context)

@@ -84,6 +84,12 @@ def ask(who: str, why: str | None, context: Context) -> None:
         stop(who, residual(context), context, f", and what it is given may leave ({why})")
 
 
+def reach(who: str, told: Sequence[str] | None, context: Context) -> None:
+    """Raise ConfigError before anything is sent to a host that `egress.allow` does not name (`AllowedHosts.refuse`)."""
+    section = context.settings.get("egress")
+    egress.AllowedHosts.model_validate(section if isinstance(section, Mapping) else {}).refuse(who, told)
+
+
 def may_ask(who: str, model: ProviderConfig, context: Context) -> None:
     """Raise UserError before a remote language model gets texts with residual spans."""
     ask(who, beyond(who, model), context)
@@ -91,6 +97,7 @@ def may_ask(who: str, model: ProviderConfig, context: Context) -> None:
 
 def may_send(who: str, address: str, local: bool = False, /, *, context: Context) -> None:
     """Raise UserError before a plugin sends derived texts to an address, unless the user declares it `local`."""
+    reach(who, (address,), context)
     ask(who, egress.forwarded(who, address, local=local), context)
 
 
@@ -127,6 +134,7 @@ class Guarded:
 
     def _ask(self) -> None:
         who = f"encoders.{self.name}"
+        reach(who, egress.addresses(self._encoder), self._context)
         ask(who, egress.beyond(who, self._encoder), self._context)
 
 
@@ -166,5 +174,6 @@ def guarded(encoder: Encoder, context: Context) -> Encoder:
 
 
 def guarded_retriever(retriever: Retriever, context: Context) -> Retriever:
-    """Return the retriever, guarded unless it declares that it is local."""
+    """Return the retriever, guarded unless it declares that it is local; ConfigError if its host may not be reached."""
+    reach(f"retrievers.{retriever.name}", egress.addresses(retriever), context)  # an index is asked what it holds first
     return retriever if egress.declared(retriever) == "local" else GuardedRetriever(retriever, context)

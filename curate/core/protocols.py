@@ -177,6 +177,11 @@ class Kit:
 
     It raises UserError if the data must not be sent.
     """
+    may_reach: Callable[[str, Sequence[str]], None] = lambda _who, _addresses: None
+    """Function to call with the plugin's path and its addresses before it asks a server anything.
+
+    It raises ConfigError for a host that `egress.allow` does not name.
+    """
 
 
 class Judge(Protocol):

@@ -10,6 +10,8 @@ from functools import cache
 
 from curate.core.records import Span
 from curate.pii.patterns import narrow
+from curate.pii.person_names.lattice import is_word
+from curate.pii.recognisers.places import place
 from curate.pii.words import longest_first, one_of, words
 
 _LABELLED = re.compile(r"(?:叫|[姓真全本]?名字?[是为]?|联系人|签[名字]|落款|署名)[\s:：\"“_|*]{0,6}\Z")
@@ -29,7 +31,7 @@ def spared(spans: Iterable[Span], text: str) -> Iterator[Span]:
     """
     narrowed = narrow(text)
     for span in spans:
-        if span.recogniser == "hospital" and _is_any_hospital(narrowed, span.start, span.end):
+        if span.recogniser.startswith("hospital") and _is_any_hospital(narrowed, span.start, span.end):
             continue
         if not span.recogniser.startswith("name_"):
             yield span
@@ -45,7 +47,9 @@ def is_medicine(text: str, start: int, end: int, recogniser: str) -> bool:
         return False
     if _LABELLED.search(text, max(0, start - 8), start):
         return False
-    if _substance(text, start, end) or _eponym(text, start, end):
+    if text[start - 1 : start].isdecimal() and _unit().match(text, start):  # 305周医生
+        return True
+    if _substance(text, start, end) or _eponym(text, start, end) or _asked_of_a_thing().match(text, end):
         return True
     term = _term(text, start, end)
     if term is None or (recogniser in _BEFORE_TITLE and not text.startswith(" ", end)):
@@ -54,10 +58,32 @@ def is_medicine(text: str, start: int, end: int, recogniser: str) -> bool:
 
 
 def _is_any_hospital(text: str, start: int, end: int) -> bool:
-    """Return whether a place and a kind of hospital are a search for several: 上海类风湿医院排行榜."""
+    """Return whether a place and a kind name no hospital (上海类风湿医院, 广州整形医院排行榜), or 305 is a time."""
+    if text[start:end].isdecimal():
+        return _unit().match(text, end) is not None
+    if _is_of_an_illness(text[start:end]):
+        return True
     if text[max(0, start - 1) : start] in tuple("和与跟、") or _one_hospital().search(text, start, end):
         return False
     return bool(_asked_for().match(text, end) or _asked_for_before().search(text, max(0, start - 8), start))
+
+
+@cache
+def _unit() -> re.Pattern[str]:
+    return re.compile(rf" ?{one_of(words('medicine')['units'])}")
+
+
+def _is_of_an_illness(name: str) -> bool:
+    """Return whether a name is a place, an illness and 医院; a town's hospital for tumours is one of a name."""
+    match = _illness_hospital().fullmatch(name)
+    return match is not None and (not match["organ"] or is_word(match["organ"]))
+
+
+@cache
+def _illness_hospital() -> re.Pattern[str]:
+    lists = words("medicine")
+    public = "".join(f"(?<!{illness})" for illness in lists["public_illnesses"])
+    return re.compile(rf"(?:{place()})?(?P<organ>[\u4e00-\u9fff]{{0,5}}?){one_of(lists['illnesses'])}{public}医院")
 
 
 @cache
@@ -93,16 +119,29 @@ def _comparator() -> re.Pattern[str]:
 
 def _substance(text: str, start: int, end: int) -> bool:
     """Return whether a name, or 阿 and what follows it, holds what names of substances and illnesses are made of."""
-    last = min(end + _SPELT_ON * (text[start] == "阿"), len(text))
-    if not _substances().isdisjoint(text[start:last]):
+    beyond = (
+        _SPELT_ON if text[start] == "阿" else 2 * (not any(is_word(text[end:stop]) for stop in range(end + 2, end + 5)))
+    )
+    last = min(end + beyond, len(text))
+    if not _substances().isdisjoint(text[start:end]) or (last > end and _spelt_on(text[end:last])):
         return True
     found = (_ending().match(text, position) for position in range(start + 1, last))
     return any(match.end() >= end and (len(match[0]) > 1 or match.end() == end > start + 2) for match in found if match)
 
 
+def _spelt_on(rest: str) -> bool:
+    """Return whether what follows a name goes on in the name of a substance, as in 吉法|酯."""
+    return not (_substances() - set("".join(words("medicine")["elements"]))).isdisjoint(rest)
+
+
 @cache
 def _substances() -> frozenset[str]:
     return frozenset("".join(words("medicine")["substances"]))
+
+
+@cache
+def _asked_of_a_thing() -> re.Pattern[str]:
+    return re.compile(f"[^，。,.！？!?\\s]{{0,2}}?{one_of(words('medicine')['asked_of_things'])}")
 
 
 @cache

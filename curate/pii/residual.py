@@ -240,7 +240,7 @@ def _suspicious(run: str, before: str, after: str) -> bool:
         return False
     if "." in run and all(_NUMBER.fullmatch(number) for number in re.split(r"[\s/~*()+-]+", run) if number):
         return False
-    return _pattern_of_list("codes", r"\s?\Z").search(before) is None
+    return _pattern_of_list("codes", r"\s?\Z").search(before) is None or _someones(run)
 
 
 def _free_line(number: str, before: str, after: str) -> bool:

@@ -16,6 +16,7 @@ from curate.llm.exchange_rates import Code, Worth
 from curate.pipeline import stages
 from curate.pipeline.folder import SETTINGS, is_run
 from curate.system import resources, sealed_values
+from curate.system.egress import AllowedHosts
 from curate.tables.readers.settings import OTHER, Input, spoken
 
 _OTHERS = ": rubric and placeholders are English; if the texts are of another language, say which with --language"
@@ -60,6 +61,7 @@ class Head(Section):
     assume: AssumedTexts | None = Field(
         default=None, description="what `curate run --plan` counts with where the source cannot be read"
     )
+    egress: AllowedHosts = Field(default_factory=AllowedHosts)
     engine: dict[str, JsonValue] = Field(
         default_factory=dict, description="kind: local, ray or faiss, and its settings"
     )

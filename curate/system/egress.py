@@ -2,24 +2,92 @@
 
 Nothing is inferred from an address: a server at a loopback address may be a gateway that forwards texts (LiteLLM,
 one-api, an SSH tunnel, a model of Ollama's cloud). A plugin class that sends nothing declares `egress = "local"`. The
-user declares by `local: true` in the settings that a server does not forward texts. Everything else is remote.
+user declares by `local: true` in the settings that a server does not forward texts. Everything else is remote. Beside
+that, a list of hosts may name the only ones that are reached at all.
 """
 
 import socket
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from pydantic import Field, field_validator
+
+from curate.core.config import Section
 from curate.core.errors import ConfigError
 
 Egress = Literal["local", "remote"]
 """Values of the class attribute `egress` of a plugin; without it a plugin is remote."""
 
 
+class AllowedHosts(Section):
+    """The only hosts that judges, encoders, indexes and writers may reach."""
+
+    allow: tuple[str, ...] | None = Field(
+        default=None,
+        description="hosts, with a port or for any: api.openai.com, 10.0.0.7:8000, *.hospital.org; null: every host",
+    )
+
+    @field_validator("allow")
+    @classmethod
+    def _hosts(cls, hosts: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for host in hosts or ():
+            try:
+                readable = urlsplit(f"//{host}").netloc == host and bool(urlsplit(f"//{host}").hostname)
+                _port = urlsplit(f"//{host}").port
+            except ValueError:
+                readable = False
+            if not readable or "@" in host:
+                raise ValueError(f"found {host!r}, expected a host such as api.openai.com or 10.0.0.7:8000")
+        return hosts
+
+    def refuse(self, who: str, told: Sequence[str] | None) -> None:
+        """Raise ConfigError if one of the addresses of a plugin (see `addresses`) is none of these hosts', or unknown.
+
+        `who` is the plugin's path in the settings. `*.example.org` stands for every host below example.org.
+        """
+        if self.allow is None:
+            return
+        if told is None:
+            raise ConfigError(
+                f"{who}: its class does not say where it sends texts, so that egress.allow cannot let it; its author "
+                "gives it an attribute `address`"
+            )
+        for address in told:
+            self._refuse(who, address, self.allow)
+
+    def _refuse(self, who: str, address: str, hosts: Sequence[str]) -> None:
+        url = urlsplit(address)
+        host, port = (url.hostname or "").lower(), url.port or {"http": 80, "https": 443}.get(url.scheme)
+        for entry in hosts:
+            allowed = urlsplit(f"//{entry.lower()}")
+            name = allowed.hostname or ""
+            same = host.endswith(name[1:]) if name.startswith("*.") else host == name
+            if same and allowed.port in (None, port):
+                return
+        raise ConfigError(
+            f"{who}: found the host {url.netloc.rpartition('@')[2]}, which is none of egress.allow "
+            f"({', '.join(hosts) or 'no host'}); nothing was sent to it; add it there if it may be reached"
+        )
+
+
 def declared(plugin: object) -> Egress:
     """Return the declared egress of a plugin: "remote" unless its attribute `egress` is "local"."""
     return "local" if getattr(plugin, "egress", None) == "local" else "remote"
+
+
+def addresses(plugin: object) -> tuple[str, ...] | None:
+    """Return the addresses that a plugin sends to, by its attributes `address` or `addresses`.
+
+    Empty if it is local; None if its class does not tell.
+    """
+    if declared(plugin) == "local":
+        return ()
+    address = getattr(plugin, "address", None)
+    told: tuple[str, ...] | None = getattr(plugin, "addresses", None) if address is None else (address,)
+    return told
 
 
 def understood(plugin: object) -> bool:

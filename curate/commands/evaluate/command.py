@@ -135,7 +135,8 @@ def evaluate(command: EvaluateCommand) -> EvaluationFigures:
     with waiting(progress, StepLabel("loading mteb")):
         imported()
     reviews = corrected.score_reviews(_reviewed(command.reviews) or run)
-    models_to_score = named(names, provenance.definitions(run), command.device, progress, command.dtype, command.tell)
+    definitions, hosts = provenance.definitions(run), provenance.allowed_hosts(run)
+    models_to_score = named(names, definitions, command.device, progress, command.dtype, command.tell, hosts)
     new = tasks.in_folder(command.folder)
     old = [task for source in command.legacy for task in tasks.legacy(source)]
     compared = averages.prepared(

@@ -26,6 +26,7 @@ from curate.retrieval.encoders.dense import Config as DenseConfig
 from curate.retrieval.encoders.dense import DenseEncoder
 from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.vectors import GROUP, CachedEncoder, default_folder
+from curate.system.egress import AllowedHosts, addresses
 
 BATCH = 32
 """Number of queries per batch of curate's encoders."""
@@ -265,6 +266,8 @@ class _Runtime:
     dtype: str
     progress: Progress
     tell: Tell
+    hosts: AllowedHosts
+    """Hosts that encoders may reach."""
 
     @property
     def shown(self) -> str | None:
@@ -282,10 +285,11 @@ def named(
     progress: Progress = quiet,
     dtype: str = "auto",
     tell: Tell = lambda _line: None,
+    hosts: AllowedHosts = AllowedHosts(),  # noqa: B008 - frozen
 ) -> list[EvaluatedModel]:
     """Return the models of these names, each once: bm25, encoders, sentence-transformers folders, or mteb's names."""
     device_names = devices(device)
-    runtime = _Runtime(device_names, dtype_for(dtype, device_names), progress, tell)
+    runtime = _Runtime(device_names, dtype_for(dtype, device_names), progress, tell, hosts)
     models = [_model(name, definitions or {}, runtime) for name in dict.fromkeys(names)]
     model_names = [model.name for model in models]
     if repeated := sorted({name for name in model_names if model_names.count(name) > 1}):
@@ -312,6 +316,7 @@ def _own_model(name: str, definitions: Mapping[str, Settings], runtime: _Runtime
     checked = check(import_module(make.__module__).Config, settings, f"encoders.{name}")
     load = lambda: OurModel(make(name, checked), loading.local_meta(name), runtime.progress, runtime.sizes(name))  # noqa: E731
     encoder = make(name, checked)
+    runtime.hosts.refuse(f"encoders.{name}", addresses(encoder))
     return EvaluatedModel(name, encoder.revision, load, precision=getattr(encoder, "dtype", "float32"))
 
 

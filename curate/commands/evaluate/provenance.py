@@ -18,6 +18,7 @@ from curate.review.agreement import SampleEstimate, checked, rounded_estimate, s
 from curate.review.proof import prove
 from curate.runs.checks import CHECKS
 from curate.stats.sample_estimates import recall
+from curate.system.egress import AllowedHosts
 from curate.system.files import read_json
 from curate.tables.exporters import manifest
 from curate.tables.exporters.labels import ROLES
@@ -36,6 +37,11 @@ def definitions(run: Path | None) -> Mapping[str, Settings]:
     if run is None:
         return {}
     return with_presets(cast("Mapping[str, Settings]", Pipeline.load(run / "pipeline.yaml").head.encoders))
+
+
+def allowed_hosts(run: Path | None) -> AllowedHosts:
+    """Return the hosts that encoders may reach by a run's pipeline; every host without a run."""
+    return AllowedHosts() if run is None else Pipeline.load(run / "pipeline.yaml").head.egress
 
 
 def roles(models: Sequence[str], tasks: Sequence[EvaluationTask]) -> dict[str, list[str]]:

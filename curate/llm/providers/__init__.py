@@ -60,6 +60,13 @@ def beyond(who: str, config: ProviderConfig) -> str | None:
     return egress.forwarded(who, config.base_url, local=config.local)
 
 
+def addresses(config: ProviderConfig) -> tuple[str, ...] | None:
+    """Return the addresses that a model is asked at; empty if its kind sends nothing, None if it does not tell."""
+    maker = PROVIDERS.load(config.kind)
+    told = egress.addresses(maker)
+    return (config.base_url,) if config.base_url is not None and told != () else told
+
+
 def key_variable(config: ProviderConfig) -> str | None:
     """Return the environment variable of the key; None where no key is sent."""
     if config.key_env is not None or config.base_url is not None:

@@ -22,7 +22,7 @@ from curate.pii.person_names.sought import ANY_TITLE, BEFORE_TITLE
 from curate.pii.spans import in_order
 from curate.pii.words import either
 
-_WORD = r"[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?"
+_WORD = r"(?:[OD]['’][A-Z][a-z]{1,15}|(?:Mc)?[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?)"
 _NAME = rf"(?:[A-Z]\. ?){{0,2}}{_WORD}(?: (?:[A-Z]\. ?)?{_WORD}(?! ?[:：])){{0,2}}"
 _TITLES = either(titles("doctors", "people"))
 _NOT = frozenset(lists()["latin.no_names"])

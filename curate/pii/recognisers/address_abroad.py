@@ -17,8 +17,8 @@ _LOW, _UP = "a-z\u00df-\u024f", "A-Z\u00c0-\u00de"
 _NAME = rf"(?:[{_UP}][{_LOW}{_UP}'’-]{{0,24}}|St\.|Co\.)"
 _TOWN = rf"(?:[{_UP}][{_LOW}'’]{{1,24}}(?:-[{_UP}{_LOW}]{{1,24}}){{0,3}}|St\.|Co\.)"
 _SMALL = (
-    "(?:of|the|on|upon|in|under|by|le|la|les|de|du|des|del|della|di|da|do|dos|am|an|der|den|im|zum|zur|bei|sur|sous|en"
-    "|y|e|et|op|aan|van)"
+    "(?:of|the|on|upon|in|under|by|le|la|les|los|las|de|du|des|del|della|dello|delle|dei|degli|dell['’]|di|da|do|dos|das|am|an|der|den|dem|im|zum|zur|bei|auf|sur"
+    "|sous|en|y|e|et|op|aan|van)"
 )
 _NAMES = rf"{_NAME}(?:[ -](?:{_SMALL}[ -]){{0,2}}{_NAME}){{0,3}}"
 _NUMBER = r"(?<![\w.,/$€£-])[0-9]{1,5}(?:[-/][0-9]{1,4})?[A-Za-z]?(?![\w.])"
@@ -55,6 +55,10 @@ _PATTERNS = {
     "Via Roma 12": (
         rf"(?<![A-Za-z]){_BEFORE} {_OF}{_NAMES},? (?:n[.ºo°]{{0,2}} ?)?{_NUMBER}{_NO_UNIT}{_FLOOR}{_CONTINENT}?"
     ),
+    "Am Alten Markt 7, 18055 Rostock": (
+        r"(?<![A-Za-z])(?:Am|An de[rn]|Im|In der|Zu[mr]|Auf de[rm]|Unter den|Hinter der)"
+        rf" {_NAMES} {_NUMBER}{_CONTINENT}"
+    ),
     "12 rue de la Paix": (rf"(?:{_UNIT}, ?)?{_NUMBER}(?: ?(?:bis|ter|quater))?,? {_FRENCH} {_OF}{_NAMES}{_CONTINENT}?"),
 }
 _ADDRESS = re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS.values()))
@@ -67,6 +71,7 @@ _LABELLED = re.compile(r"[:： ]{1,2}")
     r"[A-Z][0-9][0-9A-Z]?\s?[0-9][A-Z]{2}(?:[^A-Za-z0-9]|$)",
     rf"(?:{either(_LISTS['endings'], _LISTS['behind'])})\.?\s[0-9]",
     rf"{_BEFORE}\s[A-Za-z].*[0-9]",
+    r"(?:Am|An|Im|In|Zum|Zur|Auf|Unter|Hinter)(?:\sde[rnm])?(?:\s[A-ZÄÖÜ][a-zäöüß]+)+\s[0-9]+[a-z]?,?\s[0-9A-Z]",
     rf"[0-9](?:\s?(?:bis|ter))?,?\s{_FRENCH}\s",
     FULL_WIDTH,
     needs=TWO_SIGNS,

@@ -65,6 +65,11 @@ class Api:
         """Return role -> prefix that is put before its texts."""
         return {"query": self.config.query_prompt, "document": self.config.document_prompt}
 
+    @property
+    def address(self) -> str:
+        """Return the address that texts are sent to."""
+        return self.config.base_url
+
     def beyond(self, who: str) -> str | None:
         """Return why texts may leave the user's control; None if `local` is set and there is no proxy."""
         return forwarded(who, self.config.base_url, local=self.config.local)

@@ -53,6 +53,12 @@ class Asymmetric:
         """Return `local` if both encoders are local; `beyond` returns the reason for `remote`."""
         return "remote" if any(egress.declared(side) == "remote" for side in self.sides.values()) else "local"
 
+    @property
+    def addresses(self) -> tuple[str, ...] | None:
+        """Return the addresses of both encoders; None if one of them does not tell its own."""
+        told = [egress.addresses(side) for side in self.sides.values()]
+        return None if None in told else tuple(address for side in told for address in side or ())
+
     def side(self, role: Role) -> Encoder:
         """Return the encoder of a role's texts."""
         return self.sides[role]

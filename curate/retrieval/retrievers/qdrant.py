@@ -238,6 +238,8 @@ class Qdrant:
         self._encoder = kit.encoder(config.encoder)
         self.facts: dict[str, Json] = {}
         self.notes: list[str] = []
+        if config.url is not None:
+            kit.may_reach(self._place, (config.url,))
         about = self._look()
         self.identity: Json = {
             "kind": "qdrant",
@@ -263,6 +265,11 @@ class Qdrant:
     def egress(self) -> Egress:
         """Return `local` for a folder, `remote` for a server, unless the settings declare it local (see `beyond`)."""
         return "remote" if self.config.url else "local"
+
+    @property
+    def address(self) -> str | None:
+        """Return the address that vectors are sent to; None for a folder."""
+        return self.config.url
 
     def beyond(self, who: str) -> str | None:
         """Return why vectors of texts may leave the user's control; None if the settings declare the server local."""

@@ -4,7 +4,6 @@ import pytest
 
 from tests.support.judged_texts import damaged, masked
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 47 is believed done")
 
 CODES = {
     "DOI": (

@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.judged_texts import damaged
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 47 is believed done")
 
 CHATS = {
     "ages and numbers": [

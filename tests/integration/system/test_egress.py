@@ -18,9 +18,12 @@ from curate.llm.providers.presets import LanguageModel, complete, presets
 from curate.llm.providers.settings import ProviderConfig
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.retrievers import RETRIEVERS
+from curate.system import egress
 from curate.system.files import frame, write_table
 from curate.testing import check_encoder
+from tests.support.runs import curate, tiny
 from tests.support.small import Letters, context
+from tests.vendor import vendor
 
 HERE = "http://127.0.0.1:4000/v1"
 SERVERS = ("llama-cpp", "ollama", "vllm")
@@ -190,3 +193,61 @@ def test_what_a_plugin_sends_is_stopped_unless_the_user_says_that_it_stays(left:
     with pytest.raises(UserError, match=r"retrievers\.mine: 1 texts .* retrievers\.mine\.local: true"):
         may_send("retrievers.mine", HERE)
     may_send("retrievers.mine", HERE, True)
+
+
+@pytest.mark.parametrize(
+    ("allow", "address", "passes"),
+    [
+        (None, "https://anywhere.example", True),
+        ((), "http://127.0.0.1:8000/v1", False),
+        (("api.openai.com",), "https://api.openai.com/v1", True),
+        (("API.OpenAI.com",), "https://api.openai.com:8443/v1", True),
+        (("api.openai.com:443",), "https://api.openai.com/v1", True),
+        (("api.openai.com:443",), "http://api.openai.com/v1", False),
+        (("openai.com",), "https://api.openai.com/v1", False),
+        (("*.openai.com",), "https://api.openai.com/v1", True),
+        (("*.openai.com",), "https://api.notopenai.com/v1", False),
+        (("api.openai.com",), "https://api.openai.com.example/v1", False),
+        (("api.openai.com",), "https://api.openai.com@example.org/v1", False),
+        (("[::1]:8000",), "http://[::1]:8000/v1", True),
+        (("127.0.0.1:8000",), "http://127.0.0.1:8001/v1", False),
+    ],
+)
+def test_a_list_of_hosts(allow: tuple[str, ...] | None, address: str, passes: bool) -> None:
+    hosts = egress.AllowedHosts(allow=allow)
+    if passes:
+        hosts.refuse("judges.m", (address,))
+        return
+    with pytest.raises(ConfigError, match=r"judges\.m: found the host .*egress\.allow"):
+        hosts.refuse("judges.m", (address,))
+
+
+@pytest.mark.parametrize("entry", ["https://api.openai.com", "api.openai.com/v1", "", "me@host", "host:port"])
+def test_an_entry_that_is_no_host_is_refused(entry: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected a host such as"):
+        check(egress.AllowedHosts, {"allow": [entry]}, "egress")
+
+
+def test_what_does_not_tell_its_address_is_not_reached_where_there_is_a_list() -> None:
+    hosts = egress.AllowedHosts(allow=("api.openai.com",))
+    with pytest.raises(ConfigError, match="does not say where it sends texts"):
+        hosts.refuse("encoders.mine", egress.addresses(object()))
+    hosts.refuse("encoders.use", egress.addresses(ENCODERS.load("use")("use", None)))
+
+
+def test_no_judge_of_a_panel_is_asked_while_one_may_not_be_reached(tmp_path: Path) -> None:
+    name = tiny(tmp_path)
+    with vendor(lambda _query, _text: "S") as server:
+        host = server.url.split("/")[2]
+        price = "price: {currency: USD, input: 1.0, output: 1.0, date: '2026-11-01'}"
+        listed = tmp_path / name
+        listed.write_text(f"{listed.read_text('utf-8')}egress: {{allow: ['{host}']}}\n", "utf-8")
+        judges = [
+            f"judges.near={{kind: openai, model: m, base_url: '{server.url}', local: true, {price}}}",
+            f"judges.far={{kind: openai, model: m, base_url: 'https://far.example.org/v1', {price}}}",
+        ]
+        words = [word for each in (*judges, "judge.models=[near, far]") for word in ("--set", each)]
+        done = curate(tmp_path, "run", name, "--yes", *words)
+        assert done.returncode == 2
+        assert "judges.far: found the host far.example.org, which is none of egress.allow" in done.stderr
+        assert not server.calls

@@ -10,7 +10,6 @@ import pytest
 
 from tests.support.runs import curate, ran, tiny
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 47 is believed done")
 
 ONLY = ("--set", "mask.recognisers=[email]")
 CHECK = ("check", "mask", "--residual")
