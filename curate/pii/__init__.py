@@ -63,3 +63,5 @@ RECOGNISERS: Registry[Recogniser] = Registry(
     },
 )
 """Recogniser name -> pure function from a text to spans in code points, in order and without overlap."""
+NEW = frozenset({"name_clinical", "address_abroad"})
+"""Recognisers that version 0.2 did not have."""

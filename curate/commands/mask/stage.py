@@ -25,6 +25,7 @@ from curate.core.duplicates import follow_aliases, follow_qrels, same_text
 from curate.core.progress import StepLabel
 from curate.core.records import FIELDS, Span
 from curate.llm.budget import CostEstimate
+from curate.pii import NEW
 from curate.pii.masking import Masked, Masker, link
 from curate.pii.pseudonyms import FIELD, secret
 from curate.pii.settings import Masking, checked, masker, untouched
@@ -234,7 +235,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     drawn = link(secret(context.home), "", "") if config.mode == "pseudonym" else None
     model = llm_pass.fingerprint(config, context) if config.enabled else None
     return {
-        "recognisers": config.names,
+        "recognisers": [name for name in config.names if name not in NEW],  # so that finished runs stay as they are
         "duplicates": context.duplicates,
         "words": lists,
         "key": drawn,

@@ -14,7 +14,6 @@ from tests.support.runs import Done, curate, tiny
 from tests.support.small import embedding_server
 from tests.vendor import Vendor, vendor
 
-
 ELSEWHERE = "elsewhere.example.org"
 PRICE = "price: {currency: USD, input: 1.0, output: 1.0, date: '2026-11-01'}"
 

@@ -4,7 +4,6 @@ import pytest
 
 from tests.support.judged_texts import damaged, masked
 
-
 NAMES = (
     ("Rosa Martinez", "Rosa", "Martinez"),
     ("Kwame Boateng", "Kwame", "Boateng"),

@@ -4,7 +4,6 @@ import pytest
 
 from tests.support.judged_texts import damaged, masked
 
-
 CODES = {
     "DOI": (
         "见doi:10.3760/cma.j.cn112338-20200115-00001。",

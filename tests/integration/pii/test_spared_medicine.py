@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.judged_texts import damaged
 
-
 CHATS = {
     "ages and numbers": [
         "宝宝不足6个月可以吃退热药吗？现在体温38.5度，体重7公斤多一点。",

@@ -10,7 +10,6 @@ import pytest
 
 from tests.support.runs import curate, ran, tiny
 
-
 ONLY = ("--set", "mask.recognisers=[email]")
 CHECK = ("check", "mask", "--residual")
 TEXTS = {
