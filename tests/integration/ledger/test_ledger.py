@@ -138,7 +138,7 @@ def test_what_was_written_is_there_after_reopening(place: Path | str) -> None:
         with Ledger(place) as ledger:
             ledger.append([RATING], CALL)
             assert ledger.count("ratings") == expected
-            assert sql(ledger, "SELECT version FROM versions") == [(1,), (2,), (3,), (4,), (5,)]
+            assert sql(ledger, "SELECT version FROM versions") == [(1,), (2,), (3,), (4,), (5,), (6,)]
 
 
 def test_a_file_has_one_writer_and_readers_beside_it(tmp_path: Path) -> None:
