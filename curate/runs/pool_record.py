@@ -18,7 +18,7 @@ import polars as pl
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import described
 from curate.ask.settling import ledger_key
-from curate.core.config import Json, digest
+from curate.core.config import Json, digest, text_digest
 from curate.ledger import Ledger, default_path
 from curate.panel.voting import PAIR
 from curate.pipeline.facts import pooled
@@ -43,7 +43,7 @@ def pool_record(run: PanelRun) -> dict[str, Json]:
         .group_by("query_id", maintain_order=True)
         .agg(pl.col("query_digest").first(), pl.col("passage_digest").str.slice(0, HEX).str.join())
     )
-    legacy = run.context.legacy_positives().sort(PAIR)
+    legacy = run.context.legacy_positives().select(*PAIR, "score")
     queries: list[Json] = [
         [query, b64encode(bytes.fromhex(passages)).decode()]
         for query, passages in by_query.select("query_digest", "passage_digest").iter_rows()
@@ -55,7 +55,7 @@ def pool_record(run: PanelRun) -> dict[str, Json]:
         "panel": {name: ledger_key(identity) for name, identity in identities.items()},
         "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
         "seed": run.context.seed,
-        "qrels": digest(legacy.rows()),
+        "qrels": _rows_digest(legacy),
         "configuration": digest([identities, config.batch, config.cascade]),
     }
 
@@ -95,10 +95,16 @@ def export_record(
         "pool": pool,
         "format": body["format"],
         "statements": {name: digest(said) for name, said in sorted(statements(body).items())},
-        "pairs": digest(pairs.select(*TEXTS, *PAIR).sort(*TEXTS, *PAIR).rows()),
+        "pairs": _rows_digest(pairs.select(*TEXTS, *PAIR)),
         "documents": digest(sorted(doc_ids)),
         "queries": digest(sorted(query_ids)),
     }
+
+
+def _rows_digest(table: pl.DataFrame) -> str:
+    """Return the digest of a table's rows in any order; a tenth of the time of their JSON."""
+    rows = table.sort(table.columns).select(pl.concat_str(pl.all(), separator="\t").str.join("\n"))
+    return text_digest(rows.item())
 
 
 def statements(body: Mapping[str, Any]) -> dict[str, Any]:

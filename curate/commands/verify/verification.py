@@ -55,7 +55,9 @@ class _Verification:
 
     def verified(self) -> Verified:
         digest = sha256(self.folder / manifest.NAME)
-        return Verified(self.folder, self.differences, self.pairs, self.labels, self.unchecked, self.as_given, digest)
+        return Verified(
+            self.folder, self.differences, self.pairs, self.labels, self.unchecked, sorted(self.as_given), digest
+        )
 
 
 @dataclass(frozen=True)
