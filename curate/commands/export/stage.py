@@ -82,8 +82,7 @@ def run(config: Config, context: Context) -> Report:
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
     provenance = partial(_provenance, config, context, judged, {"lost": lost, "dependence": common.to_json()}, ids)
-    pool = FollowedPool.of_run(context, ids)
-    _write(config, context, benchmark, renamed, provenance, grown, _passages(context, ids), pool)
+    _write(config, context, benchmark, ids, renamed, provenance, grown)
     write_table(context.out, gate.TABLE, finds)
     write_table(context.out, "dropped", left_out := _left_out(context, queries, short, ids))
     counts: dict[str, Json] = {
@@ -195,13 +194,13 @@ def _write(
     config: Config,
     context: Context,
     benchmark: Benchmark,
+    ids: PublishedIds,
     renamed: pl.DataFrame | None,
     provenance: Callable[..., dict[str, Json]],
     grown: dict[str, Json] | None,
-    passages: pl.DataFrame | None,
-    pool: FollowedPool | None,
 ) -> None:
     """Write every format with its verdicts, passages and manifest, the map of renamed ids, and the export records."""
+    passages, pool = _passages(context, ids), FollowedPool.of_run(context, ids)
     all_documents, records = _doc_ids(benchmark), list[dict[str, Json]]()
     for name in config.formats:
         folder = context.out / name

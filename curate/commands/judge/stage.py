@@ -104,16 +104,13 @@ def _calls(panel: PanelRun) -> int:
 
 def _snapshot(
     panel: PanelRun,
-    record: str,
+    pool_digest: str,
     pairs_by_judge: collection.Wanted,
     passed: Mapping[str, Accuracy] | None,
     read: Mapping[str, Mapping[str, tuple[int, int]]],
     stopped: str = "",
 ) -> Report:
-    """Write the tables from the ratings in the ledger, and return the report; `stopped`: the error that ended it.
-
-    `record` is the digest of the pool record.
-    """
+    """Write the tables from the ratings in the ledger, and return the report; `stopped`: the error that ended it."""
     pool, ledger, config, context = panel.table.pool, panel.table.ledger, panel.config, panel.context
     with waiting(context.progress, StepLabel("gathering the ratings")):
         ratings = pl.concat([_judge_ratings(panel.table, state, pairs_by_judge) for state in panel.seats])
@@ -141,7 +138,7 @@ def _snapshot(
         "replies": {state.name: forms.get(state.key.judge_digest, {}) for state in panel.paid()},
         "rubric": next((f"{rubric.name} ({rubric.digest[:12]})" for rubric in rubrics), None),
         "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
-        "record": record,
+        "record": pool_digest,
         "cascade": _savings(config, pairs_by_judge, len(pool.pairs)),
         "gate": gate.facts(passed, config),
         **({"controls": {name: dict(counts) for name, counts in read.items()}} if read else {}),

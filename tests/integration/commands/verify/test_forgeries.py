@@ -106,7 +106,7 @@ def licence_changed(forgery: Forgery) -> None:
     forgery.facts["license"] = "mit"
 
 
-FORGERIES = {
+FORGERIES: dict[Callable[[Forgery], None], str] = {
     pair_taken: "pool: 1 pairs of exported queries were judged and are missing, for example of 'q",
     query_taken: "pool: 1 queries have a relevant document by the ledger and are missing",
     document_renamed: "ids of judged pairs, or their texts, are not those that `curate export` recorded",
