@@ -11,9 +11,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.ledger import Ledger
 from curate.system.files import sha256
 from curate.tables.exporters import manifest
+from curate.tables.exporters.reading import own_kinds
+from curate.tables.kinds import kind
 from tests.integration.commands.sts.test_sts import WORDS, rows_of
+from tests.support.every_kind import every_kind
 from tests.support.forging import Forgery
 from tests.support.runs import curate, ran, tiny
 
@@ -296,7 +300,71 @@ def test_the_first_line_of_all_formats_names_labels_as_given(unconfirmed: Path) 
     assert as_given == {"beir": [], "mteb": ["classification", "clustering", "sts"], "trec": []}
 
 
+def test_every_kind_says_itself_that_nobody_was_asked(tmp_path: Path) -> None:
+    """So of sentence-retrieval, paraphrase and gradients too; the labels of mixes follow from their texts."""
+    every_kind(tmp_path / "mteb")
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        checks = {
+            name: kind(name).verify(kind(name).read(tables), {}, ledger)
+            for name, tables in own_kinds(tmp_path / "mteb").items()
+        }
+    assert {"sentence-retrieval", "sts", "gradient-edit", "classification"} < {*checks}
+    assert {name for name, check in checks.items() if not check.as_given} == {"gradient-mix"}
+
+
 # What must go on to be verified.
+
+
+def odd(folder: Path) -> None:
+    """Add queries without a relevant document, and as many documents that a pool is deeper than 50."""
+    with (folder / "data" / "queries.jsonl").open("a", encoding="utf-8") as stream:
+        for name, text in (("a1", "股票市场如何运作"), ("z1", "完全不同的天文学问题")):
+            stream.write(json.dumps({"_id": name, "text": text}, ensure_ascii=False) + "\n")
+    with (folder / "data" / "corpus.jsonl").open("a", encoding="utf-8") as stream:
+        for number in range(60):
+            row = {"_id": f"f{number:02}", "title": "", "text": f"第{number}种咖啡怎样冲泡"}
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def doubled(folder: Path) -> None:
+    """Give every document a second id."""
+    path = folder / "data" / "corpus.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows += [{**row, "_id": f"e{row['_id']}"} for row in rows]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "settings"),
+    [
+        (odd, ("consensus.corpus=refined",)),
+        (odd, ("pool.size=70", "pool.depth=70", "consensus.policy=majority")),
+        (odd, ("export.labels=both", "export.ids=new")),
+        (doubled, ("ingest.duplicates=keep",)),
+    ],
+)
+def test_what_is_left_out_by_rule_is_no_difference(
+    tmp_path: Path, prepare: Callable[[Path], None], settings: tuple[str, ...]
+) -> None:
+    tiny(tmp_path)
+    prepare(tmp_path)
+    ran(tmp_path, "run", "tiny.yaml", *words(*settings))
+    export = tmp_path / "runs" / "tiny" / "export"
+    for name in FORMATS:
+        done = curate(tmp_path, "verify", str(export / name))
+        assert done.returncode == (3 if name == "mteb" else 0), done.stdout
+    facts = json.loads(manifest.read(export / "mteb")["card"]["facts"])
+    assert ("grades, top 50" in str(facts["agreement"])) == ("pool.size=70" in settings)
+    if prepare is odd:
+        assert manifest.read(export / "trec")["lost"]["queries"], "else no query was left out"
+
+
+def test_a_ledger_that_was_copied_holds_the_records(made: Path, place: Path) -> None:
+    ran(made, "ledger", "export", str(place / "copy"))
+    ran(place, "ledger", "import", str(place / "copy"), CURATE_HOME=str(place / "other"))
+    done = curate(place, "verify", "export", CURATE_HOME=str(place / "other"))
+    assert done.returncode == 3, done.stdout
+    assert done.stdout.count(": verified\n") == 2
 
 
 def test_another_licence_after_judging_is_no_forgery(made: Path, tmp_path: Path) -> None:
