@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from curate.core.records import Status
 
-Kept = Literal["judges", "rubrics", "calls", "passages", "ratings", "records"]
+Kept = Literal["judges", "rubrics", "calls", "passages", "records", "ratings"]
 """Names of the append-only tables."""
 
 
@@ -124,8 +124,8 @@ KEPT: Mapping[Kept, sa.TableClause] = {
     "rubrics": rubrics,
     "calls": calls,
     "passages": passages,
-    "ratings": ratings,
     "records": records,
+    "ratings": ratings,
 }
 """The append-only tables in the order of copying: a rating always follows its call and its scale."""
 
