@@ -163,7 +163,7 @@ class PanelState:
         return rows.with_columns(judge=pl.lit(state.name), replicate=pl.lit(state.key.replicate))
 
 
-def described(state: JudgeState) -> Json:
+def described(state: JudgeState) -> Mapping[str, Json]:
     """Return everything that can change a judge's grades; only a language model depends on the rubric's text."""
     if not isinstance(state, LlmState):
         return state.identity if isinstance(state, HeuristicState) else state.judge.identity

@@ -159,9 +159,7 @@ def settle(name: str, contested: pl.DataFrame, context: Context) -> Settled:
         grades = run.ratings().join(contested, on=PAIR, how="semi").select(*PAIR, "grade", "status").sort(PAIR)
         digests = {state.name: (state.key.judge_digest, state.settings.price) for state in run.paid()}
         paid = billing.total(billing.bills(ledger, context, digests), context)
-        identity = described(run.seats[0])
-        assert isinstance(identity, dict)
-        return Settled(name, grades, ledger_key(identity), paid)
+        return Settled(name, grades, ledger_key(described(run.seats[0])), paid)
 
 
 def planned(name: str, contested: pl.DataFrame, context: Context) -> list[PlanRow]:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from curate.core.config import Json, canonical
+from curate.core.config import Json, canonical, text_digest
 from curate.core.errors import DataError
 from curate.core.scale import Scale
 from curate.ledger.database import Writer
@@ -138,6 +138,33 @@ class Ledger:
             for passage in passages
         ]
         self.merge("passages", rows)
+
+    def record(self, content: Mapping[str, Json], follows: str = "") -> str:
+        """Store a record unless it is there, and return its digest; `follows` is the digest of another record or empty.
+
+        A record is what is known before or besides the calls, such as the pool that a panel was given.
+        """
+        text = canonical(content)
+        self.merge("records", [(text_digest(text), follows, text)])
+        return text_digest(text)
+
+    def recorded(self, record_digest: str) -> dict[str, Any] | None:
+        """Return the content of a record; None if there is none, or if it was changed."""
+        records = self._tables.records.c
+        query = self._sa.select(records.content).where(records.record_digest == record_digest)
+        with self.database.transaction() as connection:
+            text = connection.execute(query).scalar()
+        if text is None or text_digest(text) != record_digest:
+            return None
+        content: dict[str, Any] = json.loads(text)
+        return content
+
+    def following(self, record_digest: str) -> list[dict[str, Any]]:
+        """Return the contents of the records that follow a record, sorted by digest."""
+        records = self._tables.records.c
+        query = self._sa.select(records.content).where(records.follows == record_digest).order_by(records.record_digest)
+        with self.database.transaction() as connection:
+            return [json.loads(text) for text in connection.execute(query).scalars()]
 
     def merge(self, table: Kept, rows: Sequence[Row]) -> None:
         """Add complete rows, columns in the order of the table; rows with existing keys are skipped."""

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from curate.core.records import Status
 
-Kept = Literal["judges", "rubrics", "calls", "passages", "ratings"]
+Kept = Literal["judges", "rubrics", "calls", "passages", "records", "ratings"]
 """Names of the append-only tables."""
 
 
@@ -112,6 +112,7 @@ ratings = _table("ratings", "rating_id", *_names(Rating), "call_id")
 passages = _table("passages", *(sa.column(name, sa.Boolean) if name == "cut" else name for name in _names(PassageRow)))
 claims = _table("claims", "key", "owner", "expires")
 rubrics = _table("rubrics", "rubric_digest", "scale")
+records = _table("records", "record_digest", "follows", "content")
 batches = _table(
     "batches",
     *("batch_id", "provider", "judge_digest", "rubric_digest", "replicate", "run", "state", "created", "items"),
@@ -123,6 +124,7 @@ KEPT: Mapping[Kept, sa.TableClause] = {
     "rubrics": rubrics,
     "calls": calls,
     "passages": passages,
+    "records": records,
     "ratings": ratings,
 }
 """The append-only tables in the order of copying: a rating always follows its call and its scale."""
@@ -196,9 +198,13 @@ MIGRATIONS: tuple[tuple[Step, ...], ...] = (
         },
     ),
     ("""ALTER TABLE calls ADD COLUMN estimated_tokens INTEGER""",),
+    (
+        """CREATE TABLE records (record_digest {text} PRIMARY KEY, follows {text} NOT NULL, content TEXT NOT NULL)""",
+        """CREATE INDEX records_of ON records (follows)""",
+    ),
 )
 """Migrations, oldest first; never change an old one. `{text}` is text that is sorted bytewise in both databases."""
-ADDED = {"currency": 2, "rubrics": 4, "estimated_tokens": 5}
+ADDED = {"currency": 2, "rubrics": 4, "estimated_tokens": 5, "records": 6}
 """Column or table that a later migration added -> its version; exports of earlier versions lack it."""
 
 

@@ -184,6 +184,13 @@ def counts(verdicts: pl.DataFrame, queries: int) -> dict[str, Json]:
     }
 
 
+def refined_out(verdicts: pl.DataFrame) -> list[str]:
+    """Return the documents a refined corpus leaves out: contested or incomplete for some query, relevant to none."""
+    doubtful = verdicts.filter(pl.col("verdict").is_in(["contested", "incomplete"]))["doc_id"]
+    positive = verdicts.filter(pl.col("verdict") == "relevant")["doc_id"]
+    return sorted(set(doubtful) - set(positive))
+
+
 def codes(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> Codes:
     """Return the grades as indexes on the scale, shape (pairs, judges): 0 the best, -1 none; pairs are sorted."""
     return coded(votes(ratings, panel, scale), panel, scale)

@@ -190,6 +190,11 @@ def dependence(
         people = settled(run).select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(scale.relevant)))
     ratings = read_table(judged, "ratings")
     figures = in_common(ratings, sorted(panel), people, families(panel, definitions), seed, scale)
+    return with_warnings(figures)
+
+
+def with_warnings(figures: Dependence) -> Dependence:
+    """Return the dependence of judges with its warnings in English."""
     return replace(figures, warnings=tuple(judge_dependence.warnings(figures, strings("en")["dependence"])))
 
 

@@ -153,7 +153,7 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Dependence, suspi
         "judges": _judges(context, judged, panel),
         "parts": had_a_part(context),
         "prompts": [judged["rubric"]] if judged["rubric"] else [],
-        "agreement": _agreement(agreed),
+        "agreement": agreement_rows(agreed),
         "dependence": warned(common),
         "lead": _lead(context, agreed, common),
         "baselines": _baselines(context),
@@ -310,7 +310,7 @@ def _altered(facts: Mapping[str, Json], duplicates: str) -> list[Json]:
     return [f"{counted} {words}." for fact, words in effects if (counted := run_figures.counted_texts(facts, fact))]
 
 
-def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
+def agreement_rows(agreed: Mapping[str, Any]) -> dict[str, Json]:
     """Return the card's agreement figures with intervals, as text, for all pairs and for subsets.
 
     On reranking candidates binary agreement is 1 by construction, so only the grades are shown.

@@ -29,6 +29,7 @@ from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context
 from curate.runs import graded_labels
+from curate.runs.pool_record import HEX
 from curate.tables.exporters import labels as reranking
 from curate.tables.exporters.labels import Gain, Rerank, gains
 from curate.tables.exporters.reading import RETRIEVAL_QUERIES
@@ -119,6 +120,18 @@ class Derived:
     """Sentences on exported votes that the ledger lacks or has with another grade."""
 
 
+@dataclass(frozen=True)
+class PoolVotes:
+    """Ratings of all pairs of a recorded pool, and the verdicts that follow from them without any expert."""
+
+    ratings: pl.DataFrame
+    """query_id, doc_id, judge, grade, status; status `failed` without a rating."""
+    by_rule: pl.DataFrame
+    """Verdicts by the consensus rule."""
+    verdicts: pl.DataFrame
+    """Verdicts after threshold and tie-breaker judge."""
+
+
 @dataclass
 class Votes:
     """Ratings of judges from the ledger, and verdicts recomputed from them; cached for all export formats of a run."""
@@ -128,6 +141,7 @@ class Votes:
     """Judge that replayed recorded grades -> file of these grades."""
     _read: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict)
     _last: tuple[pl.DataFrame, pl.DataFrame, Made, Derived] | None = None
+    _pools: dict[str, PoolVotes] = field(default_factory=dict)
 
     def of(self, judge: Made) -> pl.DataFrame:
         """Return all ratings of a judge of the provenance: query_digest, passage_digest, said (the grade), status."""
@@ -152,15 +166,38 @@ class Votes:
         ):
             return self._last[3]
         both = _joined_grades(pairs, verdicts, provenance, self)
-        settling = None
-        if "settle" in provenance:
-            settling = _ratings_of(pairs, provenance["settle"]["name"], provenance["settle"], self, provenance)
+        settling = _settling(pairs, self, provenance)
         derived = Derived(
             _decided(both, verdicts, provenance, settling),
             [*_vote_differences(both), *_missing_settled(settling, provenance)],
         )
         self._last = pairs, verdicts, provenance, derived
         return derived
+
+    def of_pool(self, record: str, pairs: pl.DataFrame, provenance: Made) -> PoolVotes | None:
+        """Return the votes on the pool of a record; None if the ledger does not hold them all.
+
+        A judge may have replayed them, or a cascade skipped some. `pairs` has query_id, doc_id, and the columns of
+        `pool_record.TEXTS`.
+        """
+        judges = {**provenance["panel"], **({"": provenance["settle"]} if "settle" in provenance else {})}
+        if provenance["cascade"] or any(judge["recorded"] is not None for judge in judges.values()):
+            return None
+        key = digest([record, provenance])
+        if key not in self._pools:
+            self._pools[key] = self._on_pool(pairs, provenance)
+        return self._pools[key]
+
+    def _on_pool(self, pairs: pl.DataFrame, provenance: Made) -> PoolVotes:
+        rated = pl.concat([self.of(judge).select(TEXTS) for judge in provenance["panel"].values()])
+        texts = rated.with_columns(passage=pl.col("passage_digest").str.slice(0, HEX))
+        found = texts.unique(["query_digest", "passage"])
+        pairs = pairs.join(found, on=["query_digest", "passage"], how="left", maintain_order="left")
+        ratings = pl.concat(
+            [_ratings_of(pairs, name, judge, self, provenance) for name, judge in provenance["panel"].items()]
+        ).select(*PAIR, "judge", grade="said", status=pl.col("status").fill_null("failed"))
+        by_rule = _by_rule(ratings, provenance)
+        return PoolVotes(ratings, by_rule, _beyond_rule(by_rule, provenance, _settling(pairs, self, provenance)))
 
 
 def _joined_grades(pairs: pl.DataFrame, verdicts: pl.DataFrame, provenance: Made, votes: Votes) -> pl.DataFrame:
@@ -186,16 +223,7 @@ def _decided(
 
     A threshold on the sum of grades and a tie-breaker judge are applied if the manifest names them.
     """
-    scale = scale_of(provenance)
-    decided = voting.decide(
-        _with_others(both, provenance), list(provenance["panel"]), voting.loaded(provenance["policy"]), scale
-    )
-    if "accept" in provenance:
-        decided = grade_sums.publish(decided, scale, provenance["accept"]["least"])
-    if settling is not None:
-        decided = grade_sums.settle(
-            decided, settling.rename({"said": "grade"}), scale, SETTLED + provenance["settle"]["name"]
-        )
+    decided = _beyond_rule(_by_rule(_with_others(both, provenance), provenance), provenance, settling)
     people = pl.col("by") == EXPERTS
     return (
         decided.join(verdicts.select(*PAIR, was="verdict", by="policy"), on=PAIR)
@@ -205,6 +233,29 @@ def _decided(
         )
         .select(*TABLES["verdicts"])
     )
+
+
+def _by_rule(ratings: pl.DataFrame, provenance: Made) -> pl.DataFrame:
+    """Return the verdicts of all pairs by the consensus rule."""
+    policy = voting.loaded(provenance["policy"])
+    return voting.decide(ratings, list(provenance["panel"]), policy, scale_of(provenance))
+
+
+def _beyond_rule(decided: pl.DataFrame, provenance: Made, settling: pl.DataFrame | None) -> pl.DataFrame:
+    """Return verdicts after the threshold on the sum of grades and the tie-breaker judge, if the manifest has them."""
+    scale = scale_of(provenance)
+    if "accept" in provenance:
+        decided = grade_sums.publish(decided, scale, provenance["accept"]["least"])
+    if settling is not None:
+        grades = settling.rename({"said": "grade"})
+        decided = grade_sums.settle(decided, grades, scale, SETTLED + provenance["settle"]["name"])
+    return decided
+
+
+def _settling(pairs: pl.DataFrame, votes: Votes, provenance: Made) -> pl.DataFrame | None:
+    """Return the ratings of the tie-breaker judge; None without one."""
+    judge = provenance.get("settle")
+    return None if judge is None else _ratings_of(pairs, judge["name"], judge, votes, provenance)
 
 
 def _missing_settled(settling: pl.DataFrame | None, provenance: Made) -> Iterator[str]:

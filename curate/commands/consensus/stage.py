@@ -34,20 +34,13 @@ def consensus(
     return verdicts, positive.select("query_id", "doc_id", score=pl.lit(1))
 
 
-def refine(verdicts: pl.DataFrame) -> list[str]:
-    """Return the documents a refined corpus leaves out: contested or incomplete for some query, relevant to none."""
-    doubtful = verdicts.filter(pl.col("verdict").is_in(["contested", "incomplete"]))["doc_id"]
-    positive = verdicts.filter(pl.col("verdict") == "relevant")["doc_id"]
-    return sorted(set(doubtful) - set(positive))
-
-
 def run(config: Config, context: Context) -> Report:
     """Decide every pair, measure agreement, and write the tables of the benchmark."""
     ratings = context.read("judge", "ratings")
     identities = read_json(context.folder("judge") / "panel.json")
     panel = sorted(identities)
     verdicts, qrels = consensus(ratings, panel, config.policy, context.scale)
-    removed = refine(verdicts) if config.corpus == "refined" else []
+    removed = voting.refined_out(verdicts) if config.corpus == "refined" else []
     _write(context.out, verdicts, qrels, removed)
     facts = voting.counts(verdicts, len(pooled(context)))
     if removed:

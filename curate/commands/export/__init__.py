@@ -1,6 +1,7 @@
 """Settings of the stage `export`."""
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curate.runs.command import option
@@ -16,6 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from curate.core.config import Section
+from curate.core.figures import Record, figure
 from curate.tables.exporters.labels import Gain, Labels, Rerank
 from curate.tables.exporters.task_metadata import MtebMetadata
 
@@ -63,11 +65,22 @@ class Config(Section):
         return None if self.labels == "binary" else Gain(grade=self.grade, gain_below_cut=self.gain_below_cut)
 
 
+class ExportedFormat(Record, schema_name="row"):
+    """A row per format of the export."""
+
+    format: str = figure("name of the format")
+    folder: Path = figure("folder of the format")
+    digest: str = figure("SHA-256 of its MANIFEST.json, for the paper and the hub; see `curate verify --digest`")
+    upload: Any = figure("of the format mteb: what --push sent, or with --dry-run would send", optional=True)
+
+
 class ExportCommand(StageCommand):
     """Write MTEB, BEIR and TREC files.
 
     The benchmark is checked first.
     """
+
+    speaks_json = True
 
     words = "export"
     examples = ("export --run runs/demo", "export --push my-org/my-benchmark --dry-run")
@@ -82,7 +95,7 @@ class ExportCommand(StageCommand):
         from curate.review import flags
 
         flags.stop("export", work.folder)
-        result = super().run_stage(work, force=force)
+        result = self._with_digests(super().run_stage(work, force=force), work)
         if self.push is None:
             return result
         from curate.commands.export import push
@@ -92,5 +105,22 @@ class ExportCommand(StageCommand):
         lines = [f"{size:>12,}  {path}" for path, size in sent.files.items()]
         sums = f"{'private' if sent.private else 'public'}, {len(sent.files)} files, {sum(sent.files.values()):,} bytes"
         lines.append(f"sent: {sent.url}, {sums}" if sent.url else f"would send to {sent.repository}: {sums}")
-        outputs = {**result.data, "upload": asdict(sent)}
-        return replace(result, data=outputs, event=outputs, lines=[*result.lines, *lines])
+        rows = [replace(row, upload=asdict(sent)) if row.format == "mteb" else row for row in result.data]
+        event = {**(result.event or {}), "upload": asdict(sent)}
+        return replace(result, data=rows, event=event, lines=[*result.lines, *lines])
+
+    @classmethod
+    def answer(cls) -> Any:  # noqa: ANN401
+        """Return the type of the rows."""
+        return list[ExportedFormat]
+
+    def _with_digests(self, result: Result[Any], work: "Run") -> Result[list[ExportedFormat]]:
+        """Return the result with a row and a line per format, which have the digest of its manifest."""
+        from curate.system.files import sha256
+        from curate.tables.exporters import manifest
+
+        paths = sorted((work.folder / "export").glob(f"*/{manifest.NAME}"))
+        rows = [ExportedFormat(path.parent.name, path.parent, sha256(path), upload=None) for path in paths]
+        event = {**result.data, "formats": [row.to_json() for row in rows]}
+        lines = [f"digest of {row.format}: {row.digest}" for row in rows]
+        return Result(rows, [*result.lines, *lines], failed=result.failed, event=event)

@@ -30,6 +30,7 @@ from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, nothing_left, pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review import flags
 from curate.runs import card_facts, graded_labels, published_ids
+from curate.runs.pool_record import FollowedPool, export_record
 from curate.system.corpus import CountedCorpus, KeptCorpus
 from curate.system.files import frame, read_json, there, write_table
 from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest
@@ -81,7 +82,7 @@ def run(config: Config, context: Context) -> Report:
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
     provenance = partial(_provenance, config, context, judged, {"lost": lost, "dependence": common.to_json()}, ids)
-    _write(config, context, benchmark, renamed, provenance, grown, _passages(context, ids))
+    _write(config, context, benchmark, ids, renamed, provenance, grown)
     write_table(context.out, gate.TABLE, finds)
     write_table(context.out, "dropped", left_out := _left_out(context, queries, short, ids))
     counts: dict[str, Json] = {
@@ -193,12 +194,14 @@ def _write(
     config: Config,
     context: Context,
     benchmark: Benchmark,
+    ids: PublishedIds,
     renamed: pl.DataFrame | None,
     provenance: Callable[..., dict[str, Json]],
     grown: dict[str, Json] | None,
-    passages: pl.DataFrame | None,
 ) -> None:
-    """Write every format with its verdicts, passages and manifest, and the map of renamed ids."""
+    """Write every format with its verdicts, passages and manifest, the map of renamed ids, and the export records."""
+    passages, pool = _passages(context, ids), FollowedPool.of_run(context, ids)
+    all_documents, records = _doc_ids(benchmark), list[dict[str, Json]]()
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
@@ -206,16 +209,30 @@ def _write(
         EXPORTERS.load(name)(_with_progress(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
         synthetic_queries.write(folder, held.queries)
+        doc_ids = _doc_ids(held) if name in OF_CANDIDATES else all_documents
         if passages is not None:
-            published_documents = [document.doc_id for batch in held.corpus.batches() for document in batch]
-            write_table(folder, "passages", passages.filter(pl.col("doc_id").is_in(published_documents)))
+            write_table(folder, "passages", passages.filter(pl.col("doc_id").is_in(doc_ids)))
         body = {**manifest.described(held, name), **provenance(held)}
+        followed = pool if name not in OF_CANDIDATES else None
+        if followed is not None:
+            body["pool"] = followed.entry
         if grown is not None:
             growth.write(folder, context, grown)
             body["grown"] = grown
         manifest.write(folder, body)
+        if followed is not None:
+            pairs = followed.pairs.join(held.verdicts, on=PAIR, how="semi")
+            records.append(
+                export_record(followed.record, manifest.read(folder), pairs, doc_ids, held.queries["query_id"])
+            )
+    if pool is not None:
+        pool.note(context, records)
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
+
+
+def _doc_ids(benchmark: Benchmark) -> list[str]:
+    return [document.doc_id for batch in benchmark.corpus.batches() for document in batch]
 
 
 def _passages(context: Context, ids: PublishedIds) -> pl.DataFrame | None:

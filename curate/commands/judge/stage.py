@@ -31,6 +31,7 @@ from curate.panel.sanity import Sanity
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context, Report, Stage
+from curate.runs.pool_record import pool_record
 from curate.system.files import frame, sha256, write_json, write_scale, write_table
 
 
@@ -82,6 +83,7 @@ def run(config: JudgeConfig, context: Context) -> Report:
         consent.need_masked(payable.seats, context)
         consent.warn_of_windows(payable)
         consent.need_consent(payable)
+        record = ledger.record(pool_record(panel))
         ledger.note(rating.noted(panel.table.pool))
         passed, calls_before = None, _calls(panel)
         try:
@@ -90,9 +92,9 @@ def run(config: JudgeConfig, context: Context) -> Report:
             pairs_by_judge = collection.collect(panel)
         except CurateError as error:
             if _calls(panel) != calls_before:  # what was paid is kept as far as it goes
-                context.partial(_snapshot(panel, {}, passed, gate.without_people(tried), str(error)))
+                context.partial(_snapshot(panel, record, {}, passed, gate.without_people(tried), str(error)))
             raise
-        return _snapshot(panel, pairs_by_judge, passed, gate.without_people(tried))
+        return _snapshot(panel, record, pairs_by_judge, passed, gate.without_people(tried))
 
 
 def _calls(panel: PanelRun) -> int:
@@ -102,6 +104,7 @@ def _calls(panel: PanelRun) -> int:
 
 def _snapshot(
     panel: PanelRun,
+    pool_digest: str,
     pairs_by_judge: collection.Wanted,
     passed: Mapping[str, Accuracy] | None,
     read: Mapping[str, Mapping[str, tuple[int, int]]],
@@ -135,6 +138,7 @@ def _snapshot(
         "replies": {state.name: forms.get(state.key.judge_digest, {}) for state in panel.paid()},
         "rubric": next((f"{rubric.name} ({rubric.digest[:12]})" for rubric in rubrics), None),
         "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
+        "record": pool_digest,
         "cascade": _savings(config, pairs_by_judge, len(pool.pairs)),
         "gate": gate.facts(passed, config),
         **({"controls": {name: dict(counts) for name, counts in read.items()}} if read else {}),

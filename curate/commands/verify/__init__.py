@@ -23,6 +23,11 @@ class VerifyCommand(Command):
     ledger: str | None = option(
         "File or URL of the ledger; default: the one that the working directory uses.", None, metavar="FILE|URL"
     )
+    digest: tuple[str, ...] = option(
+        "Digest of a published MANIFEST.json, as `curate export` printed it; may be repeated, one per format.",
+        (),
+        metavar="HEX",
+    )
     recorded: tuple[str, ...] = option("Recorded grades of a `replay` judge; may be repeated.", (), metavar="NAME=FILE")
 
     def result(self) -> Result[list[Verified]]:
@@ -36,19 +41,23 @@ class VerifyCommand(Command):
                 raise ConfigError(f"--recorded {assignment!r}: expected NAME=FILE, with a file of recorded grades")
             files[name] = Path(path)
         with opened(self.ledger) as store:
-            results = verify(self.folder, store, files)
+            results = verify(self.folder, store, files, [digest.strip().lower() for digest in self.digest])
         different = sum(len(result.differences) for result in results)
         failed: CurateError | None = None
         if different:
             failed = CheckFailed(f"{self.folder}: {_counted(different)}; export again, or ask who changed the files")
         elif unchecked := [unchecked_part for result in results for unchecked_part in result.unchecked]:
             failed = Unchecked(f"{self.folder}: not checked: {'; '.join(unchecked)}")
-        return Result(results, map(_text, results), failed=failed)
+        as_given_first = sorted(results, key=lambda result: not result.as_given)
+        return Result(results, map(_text, as_given_first), failed=failed)
 
 
 def _text(result: Verified) -> str:
     verdict = "verified, but for what was not checked" if result.unchecked else "verified"
-    lines = [f"{result.folder}: {_counted(len(result.differences)) if result.differences else verdict}"]
+    if result.as_given:
+        verdict = "nothing differs, but for what was not checked"
+    as_given = f"; labels as given, confirmed by no panel: {', '.join(result.as_given)}" if result.as_given else ""
+    lines = [f"{result.folder}: {_counted(len(result.differences)) if result.differences else verdict}{as_given}"]
     lines += [f"- {line}" for line in result.differences]
     lines += [f"  not checked: {unchecked_part}" for unchecked_part in result.unchecked]
     if result.pairs:

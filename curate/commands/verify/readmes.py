@@ -1,7 +1,7 @@
 """READMEs and training triples of an export, recomputed from its tables, verdicts and manifest, and compared."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -53,12 +53,13 @@ def compare_readmes(
     verdicts: pl.DataFrame,
     chosen: pl.DataFrame,
     grades: pl.DataFrame | None,
+    recomputed: Collection[str],
 ) -> tuple[list[str], list[str]]:
     """Return differences in the READMEs of an export in format mteb, and the parts that could not be checked.
 
     `body` is the manifest, `size` the number of documents. `verdicts`, `chosen` (candidates of reranking) and `grades`
-    (graded labels) are recomputed. Front matter and figures are checked by the tables. Statements on the run, such as
-    its agreement, are only compared with the manifest and reported as unchecked.
+    (graded labels) are recomputed. Front matter and figures are checked by the tables. Statements on the run are only
+    compared with the manifest and reported as unchecked, but for those of the card's entries in `recomputed`.
     """
     card = body.get("card")
     if not isinstance(card, Mapping) or card.get("form") != form():
@@ -83,7 +84,7 @@ def compare_readmes(
         expected = readmes(exported, folder)
     except (DataError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return [f"README.md: cannot be made again ({type(error).__name__}: {error})"], []
-    run_facts = ", ".join(told(facts))
+    run_facts = ", ".join(told({name: fact for name, fact in facts.items() if name not in recomputed}))
     return list(otherwise(folder, expected)), [f"{TOLD} ({run_facts})"] if run_facts else []
 
 

@@ -1,6 +1,6 @@
 """Offline verification of an export: files by the manifest, and labels by recomputing them from the ledger."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +10,7 @@ import polars as pl
 
 from curate.commands.verify import readmes
 from curate.commands.verify import readmes as triples
+from curate.commands.verify.records import ExportedTexts, PoolCheck, compare_pool
 from curate.core.config import text_digest
 from curate.core.errors import DataError, UserError
 from curate.core.figures import Record, figure
@@ -18,7 +19,7 @@ from curate.ledger import Ledger
 from curate.llm import passages
 from curate.panel.voting import EXPERTS, PAIR
 from curate.runs.derive import Votes, candidates, content, differences, expected, graded
-from curate.system.files import read_table
+from curate.system.files import read_table, sha256
 from curate.tables.exporters import EXPORTERS, FILES, FOLDERS, READERS, manifest
 from curate.tables.exporters.manifest import foreign
 from curate.tables.exporters.reading import RETRIEVAL_QUERIES, ExportContents
@@ -37,6 +38,8 @@ class Verified(Record, schema_name="row"):
     pairs: int = figure("judged pairs looked up in the ledger")
     labels: int = figure("rows of labels derived again")
     unchecked: list[str] = figure("parts that could not be checked")
+    as_given: list[str] = figure("kinds of benchmark with labels as given, which no panel confirmed")
+    digest: str = figure("SHA-256 of MANIFEST.json")
 
 
 @dataclass
@@ -48,9 +51,13 @@ class _Verification:
     pairs: int = 0
     labels: int = 0
     unchecked: list[str] = field(default_factory=list)
+    as_given: list[str] = field(default_factory=list)
 
     def verified(self) -> Verified:
-        return Verified(self.folder, self.differences, self.pairs, self.labels, self.unchecked)
+        digest = sha256(self.folder / manifest.NAME)
+        return Verified(
+            self.folder, self.differences, self.pairs, self.labels, self.unchecked, sorted(self.as_given), digest
+        )
 
 
 @dataclass(frozen=True)
@@ -61,14 +68,17 @@ class _Texts:
     """query_id, doc_id, and digests of the texts that judges saw, null without a text."""
     contents: pl.DataFrame
     """doc_id and `content`, a digest of title and text."""
-    documents: int
-    """Number of all documents."""
+    doc_ids: list[str]
+    """Ids of all documents."""
 
 
-def verify(folder: Path, ledger: Ledger, recorded: Mapping[str, Path] | None = None) -> list[Verified]:
+def verify(
+    folder: Path, ledger: Ledger, recorded: Mapping[str, Path] | None = None, digests: Collection[str] = ()
+) -> list[Verified]:
     """Return the result of verifying an export, or each format in a run's folder `export`; DataError if there is none.
 
-    `recorded` is judge -> file, for judges that replayed recorded grades, which are not in the ledger.
+    `recorded` is judge -> file, for judges that replayed recorded grades, which are not in the ledger. `digests` are
+    those of the published manifests: if any are given, every manifest must have one of them, and each one a manifest.
     """
     is_export = (folder / manifest.NAME).is_file()
     folders = [folder] if is_export else sorted(path.parent for path in folder.glob(f"*/{manifest.NAME}"))
@@ -77,7 +87,13 @@ def verify(folder: Path, ledger: Ledger, recorded: Mapping[str, Path] | None = N
             f"{folder}: no {manifest.NAME} in it or one level below; give a folder that `curate export` wrote"
         )
     votes, seen = Votes(ledger, recorded or {}), dict[tuple[str, int | None], str]()
-    return [_readable(folder, votes, seen) for folder in folders]
+    results = [_readable(folder, votes, seen) for folder in folders]
+    for result in results if digests else ():
+        if result.digest not in digests:
+            result.differences.append(f"{manifest.NAME}: its digest is {result.digest}, and none of those given")
+    if foreign_digests := sorted({*digests} - {result.digest for result in results}):
+        results[0].differences.append(f"{manifest.NAME}: no manifest here has the digest {', '.join(foreign_digests)}")
+    return results
 
 
 def _readable(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str]) -> Verified:
@@ -119,7 +135,7 @@ def _compare(
     written: ExportContents = getattr(import_module(module), name)(result.folder)
     verdicts = read_table(result.folder, "verdicts")
     texts = _texts(written, verdicts, body["labels"]["shown"], seen)
-    for name, count in (("queries", written.queries.height), ("corpus", texts.documents)):
+    for name, count in (("queries", written.queries.height), ("corpus", len(texts.doc_ids))):
         if count != body["rows"][name]:
             result.differences.append(f"{name}: expected {body['rows'][name]:,} texts, found {count:,}")
     for column, digest, what in (("query_id", "query_digest", "query"), ("doc_id", "passage_digest", "document")):
@@ -154,18 +170,19 @@ def _compare_labels(
         )
     if people:
         result.unchecked.append(f"{people:,} labels of experts, which no ledger holds")
-    written_candidates = next((table for labels, table in written.tables.values() if labels == "reranking qrels"), None)
-    chosen = verdicts.select(PAIR).clear()
-    if written.reranks:
-        chosen = candidates(derived.verdicts, chosen if written_candidates is None else written_candidates, label_facts)
-    if written_candidates is None and chosen.height:
-        problems.append(f"reranking: {chosen.height:,} candidates should be there, and the whole folder is missing")
+    chosen = _candidates(problems, written, derived.verdicts, label_facts)
     grades = graded(derived.verdicts, dict(written.tables.values()), label_facts)
     expected_tables = expected(derived.verdicts, written.queries, texts.contents, chosen, label_facts, grades)
     for path, (labels, table) in {"verdicts.parquet": ("verdicts", verdicts), **written.tables}.items():
         problems += differences(path, table, expected_tables[labels])
         result.labels += table.height if labels != RETRIEVAL_QUERIES else 0
     _compare_kinds(result, written, body, votes.ledger)
+    pool = PoolCheck()
+    if written.triples is None:
+        exported = ExportedTexts(texts.pairs, texts.doc_ids, written.queries["query_id"].to_list())
+        pool = compare_pool(body, exported, chosen, votes)
+        result.differences += pool.differences
+        result.unchecked += pool.unchecked
     if written.triples is not None:
         wrong, unchecked = triples.compare_triples(result.folder, body, written, written.triples, derived.verdicts)
         result.differences += wrong
@@ -176,10 +193,22 @@ def _compare_labels(
         if chosen.height and rerank["draw"] == "by_rank":
             result.unchecked.append("which negatives a reranker is given, for no export holds their place in the pool")
         wrong, unchecked = readmes.compare_readmes(
-            result.folder, body, written, texts.documents, derived.verdicts, chosen, grades
+            result.folder, body, written, len(texts.doc_ids), derived.verdicts, chosen, grades, pool.recomputed
         )
         result.differences += wrong
         result.unchecked += unchecked
+
+
+def _candidates(
+    problems: list[str], written: ExportContents, verdicts: pl.DataFrame, labels: Mapping[str, Any]
+) -> pl.DataFrame:
+    """Return the candidates of reranking, recomputed; add to the problems if their whole folder is missing."""
+    published = next((table for name, table in written.tables.values() if name == "reranking qrels"), None)
+    none = verdicts.select(PAIR).clear()
+    chosen = candidates(verdicts, none if published is None else published, labels) if written.reranks else none
+    if published is None and chosen.height:
+        problems.append(f"reranking: {chosen.height:,} candidates should be there, and the whole folder is missing")
+    return chosen
 
 
 def _compare_kinds(result: _Verification, written: ExportContents, body: Mapping[str, Any], ledger: Ledger) -> None:
@@ -191,6 +220,7 @@ def _compare_kinds(result: _Verification, written: ExportContents, body: Mapping
         result.differences += checked.differences
         result.unchecked += checked.unchecked
         result.labels += checked.labels
+        result.as_given += [name] if checked.as_given else []
 
 
 def _texts(
@@ -203,10 +233,10 @@ def _texts(
 
     `limits` are the maximum lengths to which judges saw the texts.
     """
-    judged, count, limit = verdicts.select("doc_id").unique(), 0, limits["passage_tokens"]
+    judged, doc_ids, limit = verdicts.select("doc_id").unique(), list[str](), limits["passage_tokens"]
     rows: list[tuple[str, str, str]] = []
     for batch in written.documents():
-        count += batch.height
+        doc_ids.extend(batch["doc_id"])
         for doc_id, title, text in batch.join(judged, on="doc_id", how="semi").iter_rows():
             key = content(title, text), limit
             if key not in seen:
@@ -223,7 +253,7 @@ def _texts(
         .join(query_digests, on="query_id", how="left", maintain_order="left")
         .join(documents.drop("content").unique("doc_id"), on="doc_id", how="left", maintain_order="left")
     )
-    return _Texts(pairs, documents.select("doc_id", "content"), count)
+    return _Texts(pairs, documents.select("doc_id", "content"), doc_ids)
 
 
 def _frame(rows: list[Any], *columns: str) -> pl.DataFrame:

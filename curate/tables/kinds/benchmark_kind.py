@@ -112,6 +112,8 @@ class KindCheck:
     """What could not be verified, one sentence each."""
     labels: int
     """Number of rows that were compared."""
+    as_given: bool = False
+    """Whether some labels are as given: no panel confirmed them."""
 
 
 @dataclass(frozen=True)

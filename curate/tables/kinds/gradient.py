@@ -203,7 +203,8 @@ class _Gradient(BenchmarkKind):
         broken = self._broken(table)
         differences = [f"{self.name}: {len(broken):,} pairs have other levels, for example {listed(broken)}"]
         all_differences = [*(differences if broken else []), *self._differences(table, facts, ledger)]
-        return KindCheck(all_differences, list(self._unchecked(table, facts)), table.height)
+        unchecked = list(self._unchecked(table, facts))
+        return KindCheck(all_differences, unchecked, table.height, as_given=bool(unchecked))
 
     @abstractmethod
     def _differences(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:

@@ -182,9 +182,8 @@ class OfClasses(BenchmarkKind):
         panel_question = facts.get("asked", {}).get(QUESTION)
         differences = list(self._contradictions(table))
         if panel_question is None:
-            return KindCheck(
-                differences, [f"{self.name}: {table.height:,} labels as given, nobody was asked"], table.height
-            )
+            unchecked = [f"{self.name}: {table.height:,} labels as given, nobody was asked"]
+            return KindCheck(differences, unchecked, table.height, as_given=True)
         items = {
             row["item_id"]: PublishedItem(
                 (row["text"],), row["label"], row["verdict"], {vote["judge"]: vote["answer"] for vote in row["votes"]}
@@ -196,7 +195,7 @@ class OfClasses(BenchmarkKind):
         unchecked = (
             [f"{self.name}: {unconfirmed:,} given labels that the panel does not confirm"] if unconfirmed else []
         )
-        return KindCheck(differences, unchecked, table.height)
+        return KindCheck(differences, unchecked, table.height, as_given=bool(unconfirmed))
 
     def _contradictions(self, table: pl.DataFrame) -> Iterable[str]:
         names = table.group_by("label_id").agg(pl.col("label").unique())

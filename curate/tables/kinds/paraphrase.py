@@ -150,7 +150,7 @@ class Paraphrase(BenchmarkKind):
             for question, items in _items(table).items():
                 differences += otherwise(self.name, asked_of[question], items, ledger) if items else []
         unchecked = f"paraphrase: {table.height:,} labels of pairs that no panel confirmed, but for their kind"
-        return KindCheck(differences, [] if asked_of else [unchecked], table.height)
+        return KindCheck(differences, [] if asked_of else [unchecked], table.height, as_given=not asked_of)
 
 
 def contributors(benchmark: Benchmark) -> Mapping[str, Json]:

@@ -155,7 +155,7 @@ class SentenceRetrieval(BenchmarkKind):
         if asked_of:
             differences += otherwise(self.name, asked_of[_QUESTION], _items(judged), ledger)
         unchecked = f"{self.name}: {judged.height:,} labels that no panel confirmed"
-        return KindCheck(differences, [] if asked_of else [unchecked], judged.height)
+        return KindCheck(differences, [] if asked_of else [unchecked], judged.height, as_given=not asked_of)
 
 
 def _items(judged: pl.DataFrame) -> dict[str, PublishedItem]:

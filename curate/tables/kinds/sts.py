@@ -124,7 +124,8 @@ class Sts(BenchmarkKind):
             differences += otherwise(self.name, asked_of["sentences"], items, ledger)
         if "words" in asked_of:
             differences += _words(table, asked_of["words"], ledger)
-        return KindCheck(differences, [] if "sentences" in asked_of else [unchecked], table.height)
+        confirmed = "sentences" in asked_of
+        return KindCheck(differences, [] if confirmed else [unchecked], table.height, as_given=not confirmed)
 
 
 def _words(pairs: pl.DataFrame, question: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:

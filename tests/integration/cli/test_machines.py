@@ -39,7 +39,6 @@ PAGE = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
 WRITING = {
     "anonymise",
     "consensus",
-    "export",
     "ingest",
     "init",
     "mask",

@@ -15,7 +15,7 @@ from curate.ledger.exchange import export, import_
 from curate.system.files import digests
 from tests.support.rows import CALL, RATING
 
-COPIED = {"judges": 1, "rubrics": 0, "calls": 3, "passages": 1, "ratings": 6}
+COPIED = {"judges": 1, "rubrics": 0, "calls": 3, "passages": 1, "ratings": 6, "records": 0}
 
 
 def fill(ledger: Ledger, name: str, calls: int = 3) -> None:
@@ -102,10 +102,10 @@ def test_strange_files_are_refused_and_nothing_is_added(tmp_path: Path) -> None:
     newer = ratings.replace_schema_metadata({"curate ledger": "99"})
     with Ledger(tmp_path / "ledger.db") as ledger:
         for strange, said in (
-            (newer, "of ledger version 99, expected 5; .*this version of curate"),
-            (ratings.replace_schema_metadata(None), "of ledger version none, expected 5"),
-            (ratings.drop_columns(["slot"]), "of ledger version 5, expected 5"),
-            (ratings.set_column(0, "rating_id", pa.array([1] * len(ratings))), "expected 5"),
+            (newer, "of ledger version 99, expected 6; .*this version of curate"),
+            (ratings.replace_schema_metadata(None), "of ledger version none, expected 6"),
+            (ratings.drop_columns(["slot"]), "of ledger version 6, expected 6"),
+            (ratings.set_column(0, "rating_id", pa.array([1] * len(ratings))), "expected 6"),
         ):
             shutil.copytree(tmp_path / "good", tmp_path / "bad", dirs_exist_ok=True)
             pq.write_table(strange, tmp_path / "bad" / "ratings.parquet")

@@ -138,7 +138,7 @@ def test_what_was_written_is_there_after_reopening(place: Path | str) -> None:
         with Ledger(place) as ledger:
             ledger.append([RATING], CALL)
             assert ledger.count("ratings") == expected
-            assert sql(ledger, "SELECT version FROM versions") == [(1,), (2,), (3,), (4,), (5,)]
+            assert sql(ledger, "SELECT version FROM versions") == [(1,), (2,), (3,), (4,), (5,), (6,)]
 
 
 def test_a_file_has_one_writer_and_readers_beside_it(tmp_path: Path) -> None:
@@ -372,3 +372,17 @@ def test_what_is_damaged_is_said_with_the_advice_of_sqlite(tmp_path: Path) -> No
         stream.write(b"\xff" * (size // 4))
     with pytest.raises(DataError, match=r"PRAGMA integrity_check.*\.recover"), Ledger(path) as ledger:
         ledger.generations(CALL.judge_digest, CALL.rubric_digest, CALL.replicate)
+
+
+def test_a_record_is_stored_once_and_a_changed_one_is_none(ledger: Ledger, tmp_path: Path) -> None:
+    pool = ledger.record({"queries": [["q", "中\0%s"]], "seed": 0})
+    assert ledger.record({"seed": 0, "queries": [["q", "中\0%s"]]}) == pool
+    exports = [ledger.record({"format": name}, follows=pool) for name in ("trec", "beir")]
+    assert ledger.count("records") == 3
+    assert ledger.recorded(pool) == {"queries": [["q", "中\0%s"]], "seed": 0}
+    assert sorted(each["format"] for each in ledger.following(pool)) == ["beir", "trec"]
+    assert ledger.recorded("0" * 64) is None
+    assert ledger.following(exports[0]) == []
+    with ledger.database.transaction() as connection:
+        connection.exec_driver_sql(f"UPDATE records SET content = '{{}}' WHERE record_digest = '{pool}'")
+    assert ledger.recorded(pool) is None

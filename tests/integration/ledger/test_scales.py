@@ -55,7 +55,14 @@ def test_scales_stand_side_by_side(mixed: Ledger, tmp_path: Path) -> None:
     assert mixed.count("rubrics") == 2
     export(mixed, tmp_path / "copy")
     with Ledger(tmp_path / "copy.db") as copy:
-        assert import_(copy, tmp_path / "copy") == {"judges": 3, "rubrics": 2, "calls": 3, "passages": 0, "ratings": 5}
+        assert import_(copy, tmp_path / "copy") == {
+            "judges": 3,
+            "rubrics": 2,
+            "calls": 3,
+            "passages": 0,
+            "ratings": 5,
+            "records": 0,
+        }
         for ledger in (mixed, copy):
             judge = ledger.register(MODEL)
             for rubric, scale in SCALES.items():
