@@ -55,7 +55,7 @@ _NAMES = {
     "commands.agree.result": "AgreementResult agree",
     "api.asking": "ask_models",
     "api.commands": "analyze anonymise_file check_circular check_judge check_leaks check_mask check_pool consensus "
-    "diff diversify "
+    "diff diversify erase "
     "doctor embed export extend gradient ingest init judge label ledger_check ledger_export "
     "ledger_import ledger_stats mask models models_test notes paper paraphrase pilot_export "
     "pilot_report pool queries ready recognisers report resolve review_adjudicate review_export "

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from curate.commands.diversify.command import DiversifyCommand
     from curate.commands.doctor import DoctorCommand
     from curate.commands.embed import EmbedCommand
+    from curate.commands.erase import EraseCommand
     from curate.commands.export import ExportCommand
     from curate.commands.extend.command import ExtendCommand
     from curate.commands.gradient import GradientCommand
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
     check_pool = function(CheckPoolCommand)
     consensus = function(ConsensusCommand)
     diff = function(DiffCommand)
+    erase = function(EraseCommand)
     diversify = function(DiversifyCommand)
     doctor = function(DoctorCommand)
     embed = function(EmbedCommand)

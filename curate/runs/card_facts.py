@@ -16,6 +16,7 @@ from curate.pipeline import facts as looked_up
 from curate.pipeline import facts as synthetic_queries
 from curate.pipeline import legacy
 from curate.pipeline.stage import Context
+from curate.pipeline.withdrawn import Withdrawn
 from curate.retrieval import ranking
 from curate.review import acceptance, agreement, item_proof, items, relevance_desks
 from curate.review.lead import lead
@@ -277,7 +278,15 @@ def _experts(context: Context) -> list[Json]:
 
 
 def _privacy(context: Context, suspicious: int) -> list[Json]:
-    """Return sentences on the handling of personal data."""
+    """Return sentences on the handling of personal data, and on withdrawn records."""
+    withdrawn = Withdrawn.read(context.run).note()
+    return [
+        *_masking(context, suspicious),
+        *([f"{withdrawn}, and are in no table and no figure."] if withdrawn else []),
+    ]
+
+
+def _masking(context: Context, suspicious: int) -> list[Json]:
     section, report = context.settings.get("mask"), context.report("mask")
     options = section if isinstance(section, Mapping) else {}
     if options.get("enabled") is False or report is None:

@@ -82,6 +82,7 @@ PANELS: dict[str, tuple[str, ...]] = {
     "Utilities": (
         "anonymise.command:AnonymiseCommand",
         "anonymise.command:RecognisersCommand",
+        "erase:EraseCommand",
         "ledger:LedgerStatsCommand",
         "ledger:LedgerExportCommand",
         "ledger:LedgerImportCommand",

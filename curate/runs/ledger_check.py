@@ -175,7 +175,7 @@ def _misread(call: Any, rows: list[Any], read: Reader, scale: Scale) -> Iterator
 
     With several passages, one without a grade need not have a rating.
     """
-    if call.purpose != "judge" or call.finish == "error":
+    if call.purpose != "judge" or call.finish == "error" or not call.raw:  # erased: it quoted a withdrawn record
         return
     reply, number = read(call.raw), len(_listed(call.slots))
     if reply is None and call.finish == "refusal":  # a content filter's, whose text names no model

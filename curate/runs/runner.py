@@ -24,6 +24,7 @@ from curate.pipeline.manifest import write_manifest
 from curate.pipeline.mark import Mark, release_raw
 from curate.pipeline.pipeline import Pipeline, dump
 from curate.pipeline.stage import Consent, Context, Report, Stage, home, ledger_place
+from curate.pipeline.withdrawn import Withdrawn
 from curate.retrieval.encoders.presets import with_presets
 from curate.runs.derive import need_consistent
 from curate.system import files
@@ -338,6 +339,8 @@ class Run:
     def _ensure(self, name: str, *, force: bool, alone: bool) -> None:
         if self._states.of(name) == "done" and not force:
             self.tell(f"{name}: up to date, skipped")
+            if name == "ingest" and (withdrawn := Withdrawn.read(self.folder).note()):
+                self.tell(f"{name}: note: {withdrawn}")
             mark = self.mark(name)
             for line in cast("Sequence[str]", mark.report.facts.get("lost", ())) if mark else ():
                 self.tell(f"{name}: note: {line}")

@@ -19,8 +19,11 @@ from curate.core.duplicates import Firsts, follow_aliases
 from curate.core.errors import ConfigError, DataError, TableError
 from curate.core.progress import StepLabel
 from curate.core.sampling import shuffled
+from curate.pii.pseudonyms import name as pseudonym
+from curate.pii.pseudonyms import secret
 from curate.pipeline import legacy
 from curate.pipeline.stage import Context, Report, Stage
+from curate.pipeline.withdrawn import Withdrawn
 from curate.system import files
 from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.file import BINARY, File
@@ -132,6 +135,8 @@ class _Reading:
 
     def __post_init__(self) -> None:
         self.html = HtmlTexts(self.config.html)
+        self.withdrawn = Withdrawn.read(self.context.run)
+        self._key = secret(self.context.home) if self.withdrawn else b""
         self.bad = BadRows(self.config)
         self.pairs = ReadLabels(self.queries, self.corpus, self.bad)
         self.extents: list[tuple[str, str, int, int]] = []
@@ -146,7 +151,7 @@ class _Reading:
         with files.TableWriter(self.context.out, table) as writer:
             for source, row in self._rows(table):
                 parsed = item(row, names)
-                if isinstance(parsed, Item) and not is_taken(parsed.id):
+                if isinstance(parsed, Item) and (not is_taken(parsed.id) or self._is_withdrawn(table, parsed.id)):
                     seen.left_out.add(parsed.id)
                     continue
                 self.bad.read[table] += 1
@@ -155,6 +160,8 @@ class _Reading:
                 if usable is None:
                     continue
                 for passage in self._passages(table, usable, seen):
+                    if self._is_withdrawn(table, passage.id):
+                        continue
                     number = firsts.number(passage.id, records.shown(passage.title, passage.text))
                     if merging and firsts.names[number] != passage.id:
                         seen.merged[passage.id] = firsts.names[number]
@@ -173,6 +180,10 @@ class _Reading:
                 files_read, f"no {table} with text", "at least one", f"{self._losses(table, seen)}check the file"
             )
         self.bad.stop_if_most(table)
+
+    def _is_withdrawn(self, table: Table, name: str) -> bool:
+        ids = self.withdrawn.queries if table == "queries" else self.withdrawn.documents
+        return bool(ids) and (name in ids or pseudonym(self._key, name) in ids)
 
     def _passages(self, table: Table, text: Item, seen: ReadTexts) -> Iterator[Item]:
         """Yield the passages of a document; a query, or a document that is short enough, as it is."""
@@ -277,7 +288,8 @@ def run(config: Config, context: Context) -> Report:
         f"{numbers:,} ids that no text has were taken for the same whole number, as 101.0 for 101" if numbers else ""
     )
     contested = (source.note() for source in reading.sources.tables["qrels"] if isinstance(source, File))
-    notes = [*reading.sources.notes, *reading.html.notes(), *filter(None, (floats, note, *contested))]
+    withdrawn = reading.withdrawn.note()
+    notes = [*reading.sources.notes, *reading.html.notes(), *filter(None, (floats, note, withdrawn, *contested))]
     return _report(reading, qrels.height, dropped, labelled, notes)
 
 
@@ -292,9 +304,10 @@ def _report(
         "merged_queries": len(reading.queries.merged),
         "merged_corpus": len(reading.corpus.merged),
         "dropped_qrels": lost_qrels,
-        "queries_left_out": len(reading.queries.left_out),
+        "queries_left_out": len(reading.queries.left_out - set(reading.withdrawn.queries)),
         "languages": asdict(spoken(reading.config, reading.sources)),
         **({legacy.LOST: dict(Counter(reading.pairs.lost.values()))} if reading.pairs.lost else {}),
+        **reading.withdrawn.facts(),
         **labelled,
     }
     written, lost = reading.queries.retained + reading.corpus.retained, len(dropped) - lost_qrels - lost_labels
@@ -345,11 +358,11 @@ def _check_ids(config: Config, queries: ReadTexts) -> None:
         )
 
 
-def fingerprint(config: Config, _context: Context) -> Json:
-    """Return the digests of all files that are read; ConfigError if one is missing."""
+def fingerprint(config: Config, context: Context) -> Json:
+    """Return the digests of all files that are read, and of the withdrawn ids; ConfigError if a file is missing."""
     inputs = sources(config)
     check_pairs(config, inputs)
-    return {**inputs.digests(), **labels.digests(config, inputs)}
+    return {**inputs.digests(), **labels.digests(config, inputs), **Withdrawn.read(context.run).fingerprint()}
 
 
 STAGE = Stage("ingest", Config, (), run, fingerprint, head=(), version=2)

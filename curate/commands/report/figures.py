@@ -8,6 +8,7 @@ from curate.core.config import Json
 from curate.core.scale import Scale
 from curate.panel.agreement_figures import Confusion
 from curate.panel.judge_dependence import Dependence
+from curate.pipeline.withdrawn import Withdrawn
 from curate.runs.checks import CheckResult
 from curate.stats.distribution import Spread
 from curate.view.run_figures import Drop, Overlap, QueryCounts
@@ -107,3 +108,4 @@ class Shown:
     """Relative path of the exported pages of the pairs; empty if there are none."""
     decided: Mapping[str, int] = field(default_factory=dict)
     """`accepted`, `masked` -> number of such decisions on possible residual PII."""
+    withdrawn: Withdrawn = field(default_factory=Withdrawn)

@@ -28,6 +28,7 @@ from curate.pipeline import facts as circularity
 from curate.pipeline import facts as reckoning
 from curate.pipeline.facts import pooled
 from curate.pipeline.stage import Context, Report, Stage
+from curate.pipeline.withdrawn import Withdrawn
 from curate.review.showing import columns
 from curate.runs import card_facts, checks
 from curate.stats.distribution import Spread, spread
@@ -111,6 +112,7 @@ def gather(config: Config, context: Context) -> Shown:
         outdated=context.outdated,
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
+        withdrawn=Withdrawn.read(context.run),
         # queries read, including those dropped before judging or without a pool
         asked=len(context.queries) + reckoning.left_out(reports, context.read).total(),
         beside={name: check.result(context) for name, check in checks.CHECKS.items()},

@@ -121,6 +121,21 @@ def _name(tail: bytes) -> str:
     return f"{hashlib.sha256(tail).hexdigest()[:32]}{ENDING}"
 
 
+def forget(folder: Path, keys: Keys) -> int:
+    """Write the files of a folder without the rows of these keys, and return the number of such rows."""
+    forgotten = 0
+    for path in sorted(folder.glob(f"*{ENDING}")):
+        content = read(path)
+        if content is None or not (gone := int(np.isin(content[1], keys).sum())):
+            continue
+        shard, shard_keys = content
+        kept = ((group, rows, ~np.isin(group, keys)) for group, rows in shard.groups(shard_keys))
+        write(folder, ((group[stays], rows[stays]) for group, rows, stays in kept if stays.any()))
+        path.unlink()
+        forgotten += gone
+    return forgotten
+
+
 # A folder of embeddings: an index of keys in memory, rows on disk, small files merged into large ones.
 
 MANY = 64

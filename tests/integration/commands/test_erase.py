@@ -21,8 +21,6 @@ from tests.support.small import embedding_server
 from tests.vendor import Call, Fault, vendor
 from tests.vendor.faults import reworded
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 47 is believed done")
-
 DOC, QUERY = "d05", "q2"
 DOC_PART, QUERY_PART = "青花罐子里泡着七味草根", "只剩半瓶绿豆糖浆"
 OTHER_DOC_PART = "竹篮底下压着五张膏药"

@@ -17,7 +17,6 @@ import pytest
 from tests.support.forging import AT_FIRST, FORMATS, Export, finished, ledger_bytes, renamed, replaced, tidy, without
 from tests.support.runs import curate
 
-
 Forge = Callable[[Export], None]
 HEX = re.compile("[0-9a-f]{64}")
 

@@ -1,0 +1,313 @@
+"""Erasing of withdrawn records: from the tables of a run, its samples, checks and pages, the ledger and the caches.
+
+`ingest` and `mask` lose their rows and stay up to date. Later stages lose theirs and are out of date: the next `curate
+run` makes them again from the ledger, and pays nothing for what it holds. Published files are named, not changed.
+"""
+
+import gzip
+import html
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from curate.core.config import text_digest
+from curate.core.errors import ConfigError, suggestion
+from curate.core.records import shown
+from curate.ledger import Ledger
+from curate.ledger.erasing import erase, pieces
+from curate.llm import passages
+from curate.pipeline import stages
+from curate.pipeline.mark import TEXT_TABLES, Mark
+from curate.pipeline.stage import home
+from curate.pipeline.withdrawn import NAME, Withdrawn
+from curate.retrieval.vectors import default_folder, keys_of
+from curate.retrieval.vectors.store import forget
+from curate.review.sample import Sample
+from curate.runs.runner import Run
+from curate.system import files
+from curate.system.files import read_lines, write_json
+
+KEPT = ("ingest", "mask")
+"""Stages that need the source; they are filtered."""
+PUBLISHED = "export"
+_KEYS = {"queries": "query_id", "corpus": "doc_id"}
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is withdrawn: ids, and the texts that they have in the tables of the run, raw and masked."""
+
+    queries: frozenset[str]
+    documents: frozenset[str]
+    query_texts: frozenset[str]
+    passages: frozenset[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.queries or self.documents)
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """Return all texts, of queries and of documents."""
+        return self.query_texts | self.passages
+
+    def without(self, table: pl.DataFrame, name: str) -> pl.DataFrame:
+        """Return a table of a stage without the rows of the records; `name` tells a table of queries from others."""
+        of_side = {"queries": self.queries, "corpus": self.documents}
+        kept = pl.lit(value=True)
+        for column, dtype in table.schema.items():
+            if dtype != pl.String or column == "table":
+                continue
+            value = pl.col(column)
+            if column in _KEYS.values():
+                ids = self.queries if column == "query_id" else self.documents
+                kept &= value.is_null() | ~value.is_in(sorted(ids))
+            elif "table" in table.columns:
+                for side, ids in of_side.items():
+                    kept &= value.is_null() | (pl.col("table") != side) | ~value.is_in(sorted(ids))
+            elif column.endswith("id") or column in ("document", "passage"):
+                kept &= value.is_null() | ~value.is_in(sorted(self.documents if name != "queries" else self.queries))
+        return table.filter(kept)
+
+    def in_file(self, path: Path) -> bool:
+        """Return whether a file holds a text of the records, or one of their ids as a cell, a word or a string."""
+        if path.suffix == ".parquet":
+            content = repr(pl.read_parquet(path).rows())
+        else:
+            content_bytes = path.read_bytes()
+            unpacked = gzip.decompress(content_bytes) if path.suffix == ".gz" else content_bytes
+            content = unpacked.decode("utf-8", "replace")
+        return self.in_text(content)
+
+    def in_text(self, content: str) -> bool:
+        """Return whether a text of the records is in some content, or an id of theirs as a word or a string."""
+        if any(form in content for text in self.texts for form in _forms(text)):
+            return True
+        names = "|".join(map(re.escape, sorted(self.queries | self.documents)))
+        return re.search(rf"(?:^|[\s\"',\[])(?:{names})(?:[\s\"',#\]]|$)", content, re.MULTILINE) is not None
+
+
+def _forms(text: str) -> set[str]:
+    """Return a text as tables, JSON and HTML write it."""
+    return {
+        text,
+        repr(text)[1:-1],
+        json.dumps(text)[1:-1],
+        json.dumps(text, ensure_ascii=False)[1:-1],
+        html.escape(text),
+    }
+
+
+def found(run: Path, queries: Iterable[str], documents: Iterable[str]) -> Record:
+    """Return the records of these ids, with the ids of equal texts and of passages, and all their texts.
+
+    ConfigError for an id that no table of the run has; one that was withdrawn before is passed over.
+    """
+    withdrawn = Withdrawn.read(run)
+    ids = {
+        "queries": _known(run, "queries", set(queries) - set(withdrawn.queries)),
+        "corpus": _known(run, "corpus", set(documents) - set(withdrawn.documents)),
+    }
+    texts: dict[str, set[str]] = {"queries": set(), "corpus": set()}
+    for side, key in _KEYS.items():
+        for path in sorted(run.glob(f"*/{side}.parquet")):
+            table = pl.scan_parquet(path).filter(pl.col(key).is_in(sorted(ids[side]))).collect()
+            for row in table.iter_rows(named=True):
+                texts[side] |= {text for text in (row["text"], shown(row.get("title") or "", row["text"])) if text}
+    return Record(*(frozenset(group) for group in (ids["queries"], ids["corpus"], texts["queries"], texts["corpus"])))
+
+
+def _known(run: Path, side: str, asked: set[str]) -> set[str]:
+    """Return the ids asked for, of equal texts and of a document's passages; ConfigError for an unknown one."""
+    key, listed = _KEYS[side], set[str]()
+    for path in sorted(run.glob(f"*/{side}.parquet")):
+        listed |= set(pl.read_parquet(path, columns=[key])[key])
+    equal: dict[str, set[str]] = {}
+    for stage in KEPT:
+        for old, kept in _columns(run, stage, "aliases", side, "old_id", "kept_id"):
+            equal.setdefault(kept, {kept}).add(old)
+        same: dict[int, set[str]] = {}
+        for name, number in _columns(run, stage, "classes", side, "id", "class"):
+            same.setdefault(number, set()).add(name)
+        for number, group in enumerate(same.values()):
+            equal[f"{stage} {number}"] = group
+    listed |= {name for group in equal.values() for name in group}
+    wanted = set[str]()
+    for name in asked:
+        parts = {each for each in listed if each.startswith(f"{name}#")} if side == "corpus" else set()
+        group = {member for group in equal.values() if name in group for member in group}
+        group |= parts | ({name} & listed)
+        if not group:
+            option = "--query" if side == "queries" else "--doc"
+            raise ConfigError(f"{option}: found no record {name!r} in {run}; {suggestion(name, sorted(listed))}")
+        wanted |= group | {name}
+    return wanted
+
+
+def _columns(run: Path, stage: str, name: str, side: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """Yield some columns of the rows of a side in a table of a stage, if it has that table."""
+    path = run / stage / f"{name}.parquet"
+    if path.is_file():
+        yield from pl.read_parquet(path).filter(table=side).select(columns).iter_rows()
+
+
+def planned(run: Path, record: Record) -> Counter[str]:
+    """Return place -> rows or files that would go, without the ledger; nothing is changed."""
+    places = Counter[str]()
+    for stage in (name for name in stages.KNOWN if (run / name).is_dir() and name != PUBLISHED):
+        for path in sorted((run / stage).glob("*.parquet")):
+            table = pl.read_parquet(path)
+            places[stage] += len(table) - len(record.without(table, path.stem))
+    for sample in _samples(run):
+        places[str(sample.folder.relative_to(run))] += len(_rows_of(sample, record))
+    for path in _others(run):
+        places[str(path.relative_to(run))] += record.in_file(path)
+    return +places
+
+
+def published(run: Path, record: Record) -> list[Path]:
+    """Return the published files of a run that hold a text or an id of the records."""
+    return [path for path in sorted((run / PUBLISHED).rglob("*")) if path.is_file() and record.in_file(path)]
+
+
+def take_out(work: Run, record: Record, ledger: Ledger) -> Counter[str]:
+    """Take the records out of a run, its ledger and the caches; return place -> rows, replies or files that went."""
+    run, places = work.folder, planned(work.folder, record)
+    withdrawn = Withdrawn.read(run).adding(set(record.queries), set(record.documents))
+    withdrawn.write(run)
+    limits = work.pipeline.sections["judge"]
+    queries = {text_digest(passages.cut(text, limits.query_tokens)) for text in record.query_texts}  # type: ignore[attr-defined]
+    documents = {text_digest(passages.cut(text, limits.passage_tokens)) for text in record.passages}  # type: ignore[attr-defined]
+    quoted = {piece for text in record.texts for piece in pieces(text)}
+    places.update({f"ledger {what}": count for what, count in erase(ledger, queries, documents, quoted).items()})
+    _filter_kept(run, record, withdrawn)
+    for stage in stages.KNOWN:
+        if stage not in (*KEPT, PUBLISHED) and (run / stage).is_dir():
+            _filter_later(run / stage, record)
+    for sample in _samples(run):
+        _take_from_sample(sample, record)
+    for path in _others(run):
+        if record.in_file(path):
+            _take_from_file(path, record)
+    return places + _caches(record)
+
+
+def _filter_kept(run: Path, record: Record, withdrawn: Withdrawn) -> None:
+    """Take the rows out of the tables of `ingest` and `mask`, which stay up to date by their done-marks."""
+    outputs: dict[str, str] = {}
+    for stage in KEPT:
+        folder, mark = run / stage, Mark.read(run / stage)
+        if mark is None:
+            return
+        gone = Counter[str]()
+        for path in sorted(folder.glob("*.parquet")):
+            table = pl.read_parquet(path)
+            kept = record.without(table, path.stem)
+            gone[path.name] = len(table) - len(kept)
+            if gone[path.name]:
+                kept.write_parquet(path)
+        made_from, texts = dict(mark.made_from), sum(gone[name] for name in TEXT_TABLES)
+        if stage == "ingest":
+            outside: Any = made_from["outside"]
+            made_from["outside"] = {**outside, **withdrawn.fingerprint()}
+            texts = texts or len(record.queries) + len(record.documents)
+        else:
+            made_from["inputs"] = {"ingest": outputs}
+        facts = {**mark.report.facts, **(withdrawn.facts() if stage == "ingest" else {})}
+        for name, ids in (("queries", record.queries), ("documents", record.documents)):
+            count = facts.get(name)
+            if stage == "ingest" and isinstance(count, int):
+                facts[name] = count - len(ids)
+        notes = [note for note in mark.report.notes if "were withdrawn" not in note]
+        notes += [withdrawn.note()] if stage == "ingest" else []
+        report = replace(mark.report, rows_out=mark.report.rows_out - texts, facts=facts, notes=notes)
+        outputs = mark.outputs | files.digests(folder)
+        outputs.pop("stage.json", None)
+        write_json(folder / "stage.json", asdict(replace(mark, made_from=made_from, report=report, outputs=outputs)))
+
+
+def _filter_later(folder: Path, record: Record) -> None:
+    """Take the records out of a later stage, which is out of date then; what holds them otherwise is deleted."""
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        if path.suffix == ".parquet":
+            table = pl.read_parquet(path)
+            kept = record.without(table, path.stem)
+            if len(kept) < len(table):
+                kept.write_parquet(path)
+        if path.name != "stage.json" and record.in_file(path):
+            path.unlink()
+
+
+def _samples(run: Path) -> Iterator[Sample]:
+    for path in sorted([*run.glob("reviews/*/design.json"), *run.glob("checks/mask/*/design.json")]):
+        yield Sample.load(path.parent)
+
+
+def _rows_of(sample: Sample, record: Record) -> set[str]:
+    """Return the rows of a sample that show one of the records."""
+    texts, ids = record.texts, record.queries | record.documents
+    return {
+        row_id
+        for row_id, row_ids, row_texts in sample.survey.select("row_id", "ids", "texts").iter_rows()
+        if not ids.isdisjoint(row_ids) or not texts.isdisjoint(row_texts)
+    }
+
+
+def _take_from_sample(sample: Sample, record: Record) -> None:
+    """Take rows and answers out of a sample; its strata are smaller by them, so that it stays a random sample."""
+    rows = _rows_of(sample, record)
+    gone = Counter(sample.survey.filter(pl.col("row_id").is_in(rows) & pl.col("expected").is_null())["stratum"])
+    strata = [
+        replace(stratum, size=stratum.size - gone[stratum.name], drawn=stratum.drawn - gone[stratum.name])
+        for stratum in sample.design.strata
+    ]
+    if rows:
+        files.write_table(sample.folder, "survey", sample.survey.filter(~pl.col("row_id").is_in(rows)))
+        write_json(sample.folder / "design.json", asdict(replace(sample.design, strata=strata)))
+    if (sample.folder / "frame.parquet").is_file():
+        frame = pl.read_parquet(sample.folder / "frame.parquet")
+        record.without(frame, "frame").write_parquet(sample.folder / "frame.parquet")
+    for path in sorted(sample.folder.rglob("*.jsonl")):
+        kept = [line for _, line in read_lines(path) if line.get("row_id", line.get("item")) not in rows]
+        files.write_text(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in kept))
+    for path in sorted((sample.folder / "sheets").glob("*")) if (sample.folder / "sheets").is_dir() else ():
+        if rows:
+            path.unlink()
+
+
+def _others(run: Path) -> Iterator[Path]:
+    """Yield files of a run that may show texts or name ids: pages, checks, the index of `curate view`."""
+    own = {*stages.KNOWN, "reviews", "pipeline.yaml", ".id", NAME, ".lock", ".held"}
+    for path in sorted(run.rglob("*")):
+        place = path.relative_to(run).parts
+        if path.is_file() and place[0] not in own and place[:2] != ("checks", "mask"):
+            yield path
+
+
+def _take_from_file(path: Path, record: Record) -> None:
+    """Delete a file that holds one of the records; of a log, the lines that do."""
+    if path.suffix != ".jsonl":
+        path.unlink()
+        return
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    files.write_text(path, "".join(line for line in lines if not record.in_text(line)))
+
+
+def _caches(record: Record) -> Counter[str]:
+    """Delete the vectors of the texts, and all indexes of words, which are made again; return place -> number."""
+    removed = Counter[str]()
+    texts = sorted(record.texts)
+    keys = np.concatenate([keys_of(texts, "query"), keys_of(texts, "document")])
+    for folder in sorted(default_folder(home()).glob("*")):
+        removed["cache of vectors"] += forget(folder, keys)
+    for folder in sorted((home() / "cache" / "bm25").glob("*")):
+        shutil.rmtree(folder)
+        removed["cache of word indexes"] += 1
+    return +removed
