@@ -55,8 +55,8 @@ _NAMES = {
     "commands.agree.result": "AgreementResult agree",
     "api.asking": "ask_models",
     "api.commands": "analyze anonymise_file check_circular check_judge check_leaks check_mask check_pool consensus "
-    "diff diversify erase "
-    "doctor embed export extend gradient ingest init judge label ledger_check ledger_export "
+    "diff diversify "
+    "doctor embed erase export extend gradient ingest init judge label ledger_check ledger_export "
     "ledger_import ledger_stats mask models models_test notes paper paraphrase pilot_export "
     "pilot_report pool queries ready recognisers report resolve review_adjudicate review_export "
     "review_flags review_import review_invite review_log review_report review_serve schema show status sts tokens "

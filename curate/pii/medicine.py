@@ -10,7 +10,8 @@ from functools import cache
 
 from curate.core.records import Span
 from curate.pii.patterns import narrow
-from curate.pii.person_names.lattice import is_word
+from curate.pii.person_names.lattice import is_verb, is_word
+from curate.pii.person_names.lexicon import is_chinese
 from curate.pii.recognisers.places import place
 from curate.pii.words import longest_first, one_of, words
 
@@ -20,6 +21,10 @@ _SEX_OR_AGE = re.compile(
 )
 _BEFORE_TITLE = frozenset(("name_titled", "name_called"))
 """Recognisers of names that are told by the title after them."""
+_DONE = re.compile(
+    r"(?P<verb>[\u4e00-\u9fff]{2})[过为了]?(?:县|镇|乡|村|社区|人民|中心|基层|当地)*(?:医院|卫生[院室所])\Z"
+)
+"""A verb and a hospital of no name: 接受过社区医院, 确诊为县医院."""
 _SPELT_ON = 3
 """Number of characters after 阿 and another one in which the rest of a drug's name may begin: 阿托|伐他汀."""
 
@@ -31,7 +36,9 @@ def spared(spans: Iterable[Span], text: str) -> Iterator[Span]:
     """
     narrowed = narrow(text)
     for span in spans:
-        if span.recogniser.startswith("hospital") and _is_any_hospital(narrowed, span.start, span.end):
+        if span.recogniser.startswith("hospital") and _is_any_hospital(
+            narrowed, span.start, span.end, short=span.recogniser == "hospital_short"
+        ):
             continue
         if not span.recogniser.startswith("name_"):
             yield span
@@ -47,9 +54,12 @@ def is_medicine(text: str, start: int, end: int, recogniser: str) -> bool:
         return False
     if _LABELLED.search(text, max(0, start - 8), start):
         return False
-    if text[start - 1 : start].isdecimal() and _unit().match(text, start):  # 305周医生
-        return True
-    if _substance(text, start, end) or _eponym(text, start, end) or _asked_of_a_thing().match(text, end):
+    if (
+        _ends_a_word(text, start, end)
+        or _substance(text, start, end)
+        or _eponym(text, start, end)
+        or _asked_of_a_thing().match(text, end)
+    ):
         return True
     term = _term(text, start, end)
     if term is None or (recogniser in _BEFORE_TITLE and not text.startswith(" ", end)):
@@ -57,11 +67,12 @@ def is_medicine(text: str, start: int, end: int, recogniser: str) -> bool:
     return term not in _lexicon()[1] or not _SEX_OR_AGE.match(text, end)
 
 
-def _is_any_hospital(text: str, start: int, end: int) -> bool:
+def _is_any_hospital(text: str, start: int, end: int, *, short: bool) -> bool:
     """Return whether a place and a kind name no hospital (上海类风湿医院, 广州整形医院排行榜), or 305 is a time."""
     if text[start:end].isdecimal():
         return _unit().match(text, end) is not None
-    if _is_of_an_illness(text[start:end]):
+    done = None if short else _DONE.match(text, start, end)
+    if _is_of_an_illness(text[start:end]) or (done is not None and is_verb(done["verb"])):
         return True
     if text[max(0, start - 1) : start] in tuple("和与跟、") or _one_hospital().search(text, start, end):
         return False
@@ -100,6 +111,13 @@ def _asked_for() -> re.Pattern[str]:
 @cache
 def _asked_for_before() -> re.Pattern[str]:
     return re.compile(rf"{one_of(words('medicine')['asked_for_before'])}的?\Z")
+
+
+def _ends_a_word(text: str, start: int, end: int) -> bool:
+    """Return whether a surname is the end of something else: 四君子汤 医生推荐, 305周医生."""
+    if text[start - 1 : start].isdecimal() and _unit().match(text, start):
+        return True
+    return end == start + 1 and text.startswith(" ", end) and is_chinese(text, start - 1)
 
 
 def _before_comparator(text: str, span: Span) -> int:

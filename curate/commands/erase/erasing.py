@@ -42,7 +42,7 @@ _KEYS = {"queries": "query_id", "corpus": "doc_id"}
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordsTaken:
     """What is withdrawn: ids, and the texts that they have in the tables of the run, raw and masked."""
 
     queries: frozenset[str]
@@ -105,7 +105,7 @@ def _forms(text: str) -> set[str]:
     }
 
 
-def found(run: Path, queries: Iterable[str], documents: Iterable[str]) -> Record:
+def found(run: Path, queries: Iterable[str], documents: Iterable[str]) -> RecordsTaken:
     """Return the records of these ids, with the ids of equal texts and of passages, and all their texts.
 
     ConfigError for an id that no table of the run has; one that was withdrawn before is passed over.
@@ -121,7 +121,9 @@ def found(run: Path, queries: Iterable[str], documents: Iterable[str]) -> Record
             table = pl.scan_parquet(path).filter(pl.col(key).is_in(sorted(ids[side]))).collect()
             for row in table.iter_rows(named=True):
                 texts[side] |= {text for text in (row["text"], shown(row.get("title") or "", row["text"])) if text}
-    return Record(*(frozenset(group) for group in (ids["queries"], ids["corpus"], texts["queries"], texts["corpus"])))
+    return RecordsTaken(
+        *(frozenset(group) for group in (ids["queries"], ids["corpus"], texts["queries"], texts["corpus"]))
+    )
 
 
 def _known(run: Path, side: str, asked: set[str]) -> set[str]:
@@ -158,7 +160,7 @@ def _columns(run: Path, stage: str, name: str, side: str, *columns: str) -> Iter
         yield from pl.read_parquet(path).filter(table=side).select(columns).iter_rows()
 
 
-def planned(run: Path, record: Record) -> Counter[str]:
+def planned(run: Path, record: RecordsTaken) -> Counter[str]:
     """Return place -> rows or files that would go, without the ledger; nothing is changed."""
     places = Counter[str]()
     for stage in (name for name in stages.KNOWN if (run / name).is_dir() and name != PUBLISHED):
@@ -172,12 +174,12 @@ def planned(run: Path, record: Record) -> Counter[str]:
     return +places
 
 
-def published(run: Path, record: Record) -> list[Path]:
+def published(run: Path, record: RecordsTaken) -> list[Path]:
     """Return the published files of a run that hold a text or an id of the records."""
     return [path for path in sorted((run / PUBLISHED).rglob("*")) if path.is_file() and record.in_file(path)]
 
 
-def take_out(work: Run, record: Record, ledger: Ledger) -> Counter[str]:
+def take_out(work: Run, record: RecordsTaken, ledger: Ledger) -> Counter[str]:
     """Take the records out of a run, its ledger and the caches; return place -> rows, replies or files that went."""
     run, places = work.folder, planned(work.folder, record)
     withdrawn = Withdrawn.read(run).adding(set(record.queries), set(record.documents))
@@ -199,7 +201,7 @@ def take_out(work: Run, record: Record, ledger: Ledger) -> Counter[str]:
     return places + _caches(record)
 
 
-def _filter_kept(run: Path, record: Record, withdrawn: Withdrawn) -> None:
+def _filter_kept(run: Path, record: RecordsTaken, withdrawn: Withdrawn) -> None:
     """Take the rows out of the tables of `ingest` and `mask`, which stay up to date by their done-marks."""
     outputs: dict[str, str] = {}
     for stage in KEPT:
@@ -233,7 +235,7 @@ def _filter_kept(run: Path, record: Record, withdrawn: Withdrawn) -> None:
         write_json(folder / "stage.json", asdict(replace(mark, made_from=made_from, report=report, outputs=outputs)))
 
 
-def _filter_later(folder: Path, record: Record) -> None:
+def _filter_later(folder: Path, record: RecordsTaken) -> None:
     """Take the records out of a later stage, which is out of date then; what holds them otherwise is deleted."""
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if path.suffix == ".parquet":
@@ -250,7 +252,7 @@ def _samples(run: Path) -> Iterator[Sample]:
         yield Sample.load(path.parent)
 
 
-def _rows_of(sample: Sample, record: Record) -> set[str]:
+def _rows_of(sample: Sample, record: RecordsTaken) -> set[str]:
     """Return the rows of a sample that show one of the records."""
     texts, ids = record.texts, record.queries | record.documents
     return {
@@ -260,7 +262,7 @@ def _rows_of(sample: Sample, record: Record) -> set[str]:
     }
 
 
-def _take_from_sample(sample: Sample, record: Record) -> None:
+def _take_from_sample(sample: Sample, record: RecordsTaken) -> None:
     """Take rows and answers out of a sample; its strata are smaller by them, so that it stays a random sample."""
     rows = _rows_of(sample, record)
     gone = Counter(sample.survey.filter(pl.col("row_id").is_in(rows) & pl.col("expected").is_null())["stratum"])
@@ -291,7 +293,7 @@ def _others(run: Path) -> Iterator[Path]:
             yield path
 
 
-def _take_from_file(path: Path, record: Record) -> None:
+def _take_from_file(path: Path, record: RecordsTaken) -> None:
     """Delete a file that holds one of the records; of a log, the lines that do."""
     if path.suffix != ".jsonl":
         path.unlink()
@@ -300,7 +302,7 @@ def _take_from_file(path: Path, record: Record) -> None:
     files.write_text(path, "".join(line for line in lines if not record.in_text(line)))
 
 
-def _caches(record: Record) -> Counter[str]:
+def _caches(record: RecordsTaken) -> Counter[str]:
     """Delete the vectors of the texts, and all indexes of words, which are made again; return place -> number."""
     removed = Counter[str]()
     texts = sorted(record.texts)

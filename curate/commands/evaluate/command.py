@@ -135,8 +135,7 @@ def evaluate(command: EvaluateCommand) -> EvaluationFigures:
     with waiting(progress, StepLabel("loading mteb")):
         imported()
     reviews = corrected.score_reviews(_reviewed(command.reviews) or run)
-    definitions, hosts = provenance.definitions(run), provenance.allowed_hosts(run)
-    models_to_score = named(names, definitions, command.device, progress, command.dtype, command.tell, hosts)
+    models_to_score = _models(command, names, run)
     new = tasks.in_folder(command.folder)
     old = [task for source in command.legacy for task in tasks.legacy(source)]
     compared = averages.prepared(
@@ -181,6 +180,11 @@ def evaluate(command: EvaluateCommand) -> EvaluationFigures:
     summary = replace(summary, notes=tuple(notes))
     _write(out, summary, boards)
     return summary
+
+
+def _models(command: EvaluateCommand, names: Sequence[str], run: Path | None) -> list[EvaluatedModel]:
+    definitions, hosts = provenance.definitions(run), provenance.allowed_hosts(run)
+    return named(names, definitions, command.device, command.progress, command.dtype, command.tell, hosts)
 
 
 def _legacy(boards: Sequence[Board], old_boards: Sequence[Board]) -> tuple[LegacyComparison, ...]:

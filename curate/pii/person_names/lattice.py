@@ -71,6 +71,11 @@ def is_word(piece: str) -> bool:
     return fold(piece) in _words()
 
 
+def is_verb(piece: str) -> bool:
+    """Return whether `piece` is a verb of two or more characters in the dictionary."""
+    return fold(piece) in _verbs()
+
+
 class Lattice:
     """Weights of the best segmentations of a run of characters, up to and from every position."""
 
