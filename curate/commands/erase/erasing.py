@@ -77,21 +77,27 @@ class RecordsTaken:
         return table.filter(kept)
 
     def in_file(self, path: Path) -> bool:
-        """Return whether a file holds a text of the records, or one of their ids as a cell, a word or a string."""
+        """Return whether a file holds a text of the records, or one of their ids as a cell, a string or a word."""
         if path.suffix == ".parquet":
-            content = repr(pl.read_parquet(path).rows())
-        else:
-            content_bytes = path.read_bytes()
-            unpacked = gzip.decompress(content_bytes) if path.suffix == ".gz" else content_bytes
-            content = unpacked.decode("utf-8", "replace")
-        return self.in_text(content)
+            return self.in_text(repr(pl.read_parquet(path).rows()), _QUOTED)
+        content_bytes = path.read_bytes()
+        unpacked = gzip.decompress(content_bytes) if path.suffix == ".gz" else content_bytes
+        suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+        return self.in_text(unpacked.decode("utf-8", "replace"), _ID_IN.get(suffix))
 
-    def in_text(self, content: str) -> bool:
-        """Return whether a text of the records is in some content, or an id of theirs as a word or a string."""
+    def in_text(self, content: str, around_id: str | None) -> bool:
+        """Return whether a text of the records is in some content, or an id between two characters of `around_id`."""
         if any(form in content for text in self.texts for form in _forms(text)):
             return True
+        if around_id is None:
+            return False
         names = "|".join(map(re.escape, sorted(self.queries | self.documents)))
-        return re.search(rf"(?:^|[\s\"',\[])(?:{names})(?:[\s\"',#\]]|$)", content, re.MULTILINE) is not None
+        return re.search(rf"(?:^|[{around_id}])(?:{names})(?:[{around_id}]|$)", content, re.MULTILINE) is not None
+
+
+_QUOTED = "\"'"
+_ID_IN = {".json": _QUOTED, ".jsonl": _QUOTED, ".tsv": "\\t", ".txt": "\\s", ".csv": ',"'}
+"""Ending of a file -> what an id stands between in it; of others only texts are looked for, since ids may be numbers."""
 
 
 def _forms(text: str) -> set[str]:
@@ -112,8 +118,8 @@ def found(run: Path, queries: Iterable[str], documents: Iterable[str]) -> Record
     """
     withdrawn = Withdrawn.read(run)
     ids = {
-        "queries": _known(run, "queries", set(queries) - set(withdrawn.queries)),
-        "corpus": _known(run, "corpus", set(documents) - set(withdrawn.documents)),
+        "queries": _known(run, "queries", set(queries), set(withdrawn.queries)),
+        "corpus": _known(run, "corpus", set(documents), set(withdrawn.documents)),
     }
     texts: dict[str, set[str]] = {"queries": set(), "corpus": set()}
     for side, key in _KEYS.items():
@@ -126,31 +132,31 @@ def found(run: Path, queries: Iterable[str], documents: Iterable[str]) -> Record
     )
 
 
-def _known(run: Path, side: str, asked: set[str]) -> set[str]:
-    """Return the ids asked for, of equal texts and of a document's passages; ConfigError for an unknown one."""
+def _known(run: Path, side: str, named: set[str], before: set[str]) -> set[str]:
+    """Return the named ids, of texts that were equal in the source and of a document's passages.
+
+    ConfigError for an unknown one. One that was withdrawn `before` is unknown once nothing holds it, and passed over.
+    """
     key, listed = _KEYS[side], set[str]()
     for path in sorted(run.glob(f"*/{side}.parquet")):
         listed |= set(pl.read_parquet(path, columns=[key])[key])
-    equal: dict[str, set[str]] = {}
-    for stage in KEPT:
-        for old, kept in _columns(run, stage, "aliases", side, "old_id", "kept_id"):
-            equal.setdefault(kept, {kept}).add(old)
-        same: dict[int, set[str]] = {}
-        for name, number in _columns(run, stage, "classes", side, "id", "class"):
-            same.setdefault(number, set()).add(name)
-        for number, group in enumerate(same.values()):
-            equal[f"{stage} {number}"] = group
+    equal: dict[str | int, set[str]] = {}
+    for old, kept in _columns(run, "ingest", "aliases", side, "old_id", "kept_id"):
+        equal.setdefault(kept, {kept}).add(old)
+    for name, number in _columns(run, "ingest", "classes", side, "id", "class"):
+        equal.setdefault(number, set()).add(name)
     listed |= {name for group in equal.values() for name in group}
-    wanted = set[str]()
-    for name in asked:
-        parts = {each for each in listed if each.startswith(f"{name}#")} if side == "corpus" else set()
-        group = {member for group in equal.values() if name in group for member in group}
-        group |= parts | ({name} & listed)
-        if not group:
+    ids = set[str]()
+    for name in named:
+        passage_ids = {other for other in listed if other.startswith(f"{name}#")} if side == "corpus" else set[str]()
+        found_ids = {member for group in equal.values() if name in group for member in group}
+        found_ids |= passage_ids | ({name} & listed)
+        if found_ids:
+            ids |= found_ids | {name}
+        elif name not in before:
             option = "--query" if side == "queries" else "--doc"
             raise ConfigError(f"{option}: found no record {name!r} in {run}; {suggestion(name, sorted(listed))}")
-        wanted |= group | {name}
-    return wanted
+    return ids
 
 
 def _columns(run: Path, stage: str, name: str, side: str, *columns: str) -> Iterator[tuple[Any, ...]]:
@@ -189,7 +195,6 @@ def take_out(work: Run, record: RecordsTaken, ledger: Ledger) -> Counter[str]:
     documents = {text_digest(passages.cut(text, limits.passage_tokens)) for text in record.passages}  # type: ignore[attr-defined]
     quoted = {piece for text in record.texts for piece in pieces(text)}
     places.update({f"ledger {what}": count for what, count in erase(ledger, queries, documents, quoted).items()})
-    _filter_kept(run, record, withdrawn)
     for stage in stages.KNOWN:
         if stage not in (*KEPT, PUBLISHED) and (run / stage).is_dir():
             _filter_later(run / stage, record)
@@ -198,7 +203,9 @@ def take_out(work: Run, record: RecordsTaken, ledger: Ledger) -> Counter[str]:
     for path in _others(run):
         if record.in_file(path):
             _take_from_file(path, record)
-    return places + _caches(record)
+    places += _caches(record)
+    _filter_kept(run, record, withdrawn)  # last, for an interrupted command finds the texts there when it is repeated
+    return places
 
 
 def _filter_kept(run: Path, record: RecordsTaken, withdrawn: Withdrawn) -> None:
@@ -214,7 +221,7 @@ def _filter_kept(run: Path, record: RecordsTaken, withdrawn: Withdrawn) -> None:
             kept = record.without(table, path.stem)
             gone[path.name] = len(table) - len(kept)
             if gone[path.name]:
-                kept.write_parquet(path)
+                _write(path, kept)
         made_from, texts = dict(mark.made_from), sum(gone[name] for name in TEXT_TABLES)
         if stage == "ingest":
             outside: Any = made_from["outside"]
@@ -242,7 +249,7 @@ def _filter_later(folder: Path, record: RecordsTaken) -> None:
             table = pl.read_parquet(path)
             kept = record.without(table, path.stem)
             if len(kept) < len(table):
-                kept.write_parquet(path)
+                _write(path, kept)
         if path.name != "stage.json" and record.in_file(path):
             path.unlink()
 
@@ -275,21 +282,22 @@ def _take_from_sample(sample: Sample, record: RecordsTaken) -> None:
         write_json(sample.folder / "design.json", asdict(replace(sample.design, strata=strata)))
     if (sample.folder / "frame.parquet").is_file():
         frame = pl.read_parquet(sample.folder / "frame.parquet")
-        record.without(frame, "frame").write_parquet(sample.folder / "frame.parquet")
+        _write(sample.folder / "frame.parquet", record.without(frame, "frame"))
     for path in sorted(sample.folder.rglob("*.jsonl")):
-        kept = [line for _, line in read_lines(path) if line.get("row_id", line.get("item")) not in rows]
-        files.write_text(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in kept))
-    for path in sorted((sample.folder / "sheets").glob("*")) if (sample.folder / "sheets").is_dir() else ():
-        if rows:
-            path.unlink()
+        lines = [line for _, line in read_lines(path)]
+        kept = [line for line in lines if line.get("row_id", line.get("item")) not in rows]
+        if len(kept) < len(lines):
+            _rewrite(path, (f"{json.dumps(line, ensure_ascii=False)}\n" for line in kept))
+    for path in sorted(sample.folder.glob("sheets/*")) if rows else ():  # `curate review export` writes them again
+        path.unlink()
 
 
 def _others(run: Path) -> Iterator[Path]:
     """Yield files of a run that may show texts or name ids: pages, checks, the index of `curate view`."""
-    own = {*stages.KNOWN, "reviews", "pipeline.yaml", ".id", NAME, ".lock", ".held"}
+    elsewhere = {*stages.KNOWN, "reviews", "pipeline.yaml", ".id", NAME, ".lock", ".held"}
     for path in sorted(run.rglob("*")):
-        place = path.relative_to(run).parts
-        if path.is_file() and place[0] not in own and place[:2] != ("checks", "mask"):
+        parts = path.relative_to(run).parts
+        if path.is_file() and parts[0] not in elsewhere and parts[:2] != ("checks", "mask"):
             yield path
 
 
@@ -299,7 +307,19 @@ def _take_from_file(path: Path, record: RecordsTaken) -> None:
         path.unlink()
         return
     lines = path.read_text("utf-8").splitlines(keepends=True)
-    files.write_text(path, "".join(line for line in lines if not record.in_text(line)))
+    _rewrite(path, (line for line in lines if not record.in_text(line, _QUOTED)))
+
+
+def _rewrite(path: Path, lines: Iterable[str]) -> None:
+    """Replace the lines of a file, which keeps its permissions."""
+    mode = path.stat().st_mode
+    files.write_text(path, "".join(lines))
+    path.chmod(mode)
+
+
+def _write(path: Path, table: pl.DataFrame) -> None:
+    with files.replacing(path) as new:
+        table.write_parquet(new)
 
 
 def _caches(record: RecordsTaken) -> Counter[str]:

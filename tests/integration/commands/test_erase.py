@@ -15,6 +15,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.erase import erasing
+from curate.commands.erase.erasing import RecordsTaken
+from curate.core.errors import UserError
 from tests.support.forging import PIPELINE, PRICE, ledger_bytes
 from tests.support.runs import Done, curate, ran
 from tests.support.small import embedding_server
@@ -271,3 +274,37 @@ def test_several_ids_may_be_named(made: Path, tmp_path: Path) -> None:
     assert (sorted(said["queries"]), sorted(said["documents"])) == ([QUERY, "q3"], [DOC, "d09"])
     for part in (DOC_PART, OTHER_DOC_PART, QUERY_PART):
         assert _unpublished(holders(tmp_path / "w", part)) == []
+
+
+def test_an_interrupted_erasing_goes_on_when_it_is_repeated(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user can rely on it that a command that ended before its last step erases what is left when it is repeated."""
+
+    def interrupted(*_: Any) -> None:
+        raise UserError("interrupted")
+
+    work = tmp_path / "work"
+    shutil.copytree(made, work, symlinks=True)
+    words = ["erase", "--doc", DOC, "--run", "runs/small", "--yes"]
+    with monkeypatch.context() as patched:
+        patched.setattr(erasing, "_filter_kept", interrupted)
+        assert curate(work, *words).returncode == 2
+    assert any("/mask/" in name for name in holders(work, DOC_PART))
+    ran(work, *words)
+    assert _unpublished(holders(work, DOC_PART)) == []
+
+
+def test_checks_are_kept_where_an_id_is_only_a_number(tmp_path: Path) -> None:
+    """A user can rely on it that a record with the id 7 does not take every file with a 7 along."""
+    record = RecordsTaken(frozenset(), frozenset({"7"}), frozenset(), frozenset({"一段很长的原文，不会出现。"}))
+    for name, content, holds in (
+        ("a.json", '{"kappa": 7, "rows": [7]}', False),
+        ("b.json", '{"doc": "7"}', True),
+        ("c.tsv", "q1\t0\t7\t1\n", True),
+        ("d.tsv", "q7\t0\t17\t1\n", False),
+        ("e.html", "<p>7 of 9</p>", False),
+        ("f.html", "<p>一段很长的原文，不会出现。</p>", True),
+    ):
+        (tmp_path / name).write_text(content, "utf-8")
+        assert record.in_file(tmp_path / name) == holds, name
