@@ -97,7 +97,7 @@ class RecordsTaken:
 
 _QUOTED = "\"'"
 _ID_IN = {".json": _QUOTED, ".jsonl": _QUOTED, ".tsv": "\\t", ".txt": "\\s", ".csv": ',"'}
-"""Ending of a file -> what an id stands between in it; of others only texts are looked for, since ids may be numbers."""
+"""Ending of a file -> what an id stands between in it; of others only texts are looked for: ids may be numbers."""
 
 
 def _forms(text: str) -> set[str]:
