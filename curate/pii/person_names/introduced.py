@@ -71,10 +71,10 @@ _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
 @trigger(rf"{_STATE}(?:{_FIRST}{GIVEN}|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})", needs=CHINESE)
 def introduced(text: str) -> list[Span]:
     """Return names after 我叫, 我是, 我姓, 患者, 我女儿 and similar words, and nicknames such as 小李 after 叫我."""
-    return in_order(_name_extents(narrow(text)), "name", "name_introduced")
+    return in_order(_introduced_names(narrow(text)), "name", "name_introduced")
 
 
-def _name_extents(text: str) -> Iterator[tuple[int, int]]:
+def _introduced_names(text: str) -> Iterator[tuple[int, int]]:
     if "岁" in text or "歲" in text:
         for match in _CASE.finditer(text):
             start = name_before(text, match.start(), AGED)

@@ -23,24 +23,24 @@ _SPACED = re.compile(rf"([{CJK}])[ .]{{1,4}}([{CJK}])(?:[ .]{{1,4}}(?![男女])(
 _PLACEHOLDER = "[姓名]"
 """A masked name; no further name follows it."""
 _OPEN = r"[】\])）］]?"
-_FIRST = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
+_FIRST_LABELLED = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
 
 
 def _spaced_pattern(pattern: str) -> str:
     return pattern.replace(re.escape(" "), r"\s")
 
 
-@trigger(rf"{_spaced_pattern(either(_PLAIN))}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST}", needs=CHINESE)
+@trigger(rf"{_spaced_pattern(either(_PLAIN))}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST_LABELLED}", needs=CHINESE)
 @trigger(
-    rf"{_spaced_pattern(_ALL)}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST}",
+    rf"{_spaced_pattern(_ALL)}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST_LABELLED}",
     needs=(CHINESE, "[:：=]"),
 )
 def labelled(text: str) -> list[Span]:
     """Return names after labels of forms and reports, also several names separated by 、 or /."""
-    return in_order(_name_extents(narrow(text)), "name", "name_labelled")
+    return in_order(_labelled_names(narrow(text)), "name", "name_labelled")
 
 
-def _name_extents(text: str) -> Iterator[tuple[int, int]]:
+def _labelled_names(text: str) -> Iterator[tuple[int, int]]:
     for match in _LABEL.finditer(text):
         trust = _trust(match)
         start, end = match.end(), _value(text, match.end(), trust) if trust else None

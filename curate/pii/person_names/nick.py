@@ -14,7 +14,7 @@ from curate.pii.spans import behind_found, in_order
 
 _NICK = -7.5
 """Log probability of a nickname in place of a word."""
-_BAR, _WORD_BAR = 4.3, 5.0
+_NICK_BAR, _WORD_BAR = 4.3, 5.0
 """Minimum total weight of a nickname; the second value is for one that is also a word."""
 _OWNED = 1.5
 """Additional weight of a preceding kinship word with a possessive (我弟, 她儿子)."""
@@ -39,7 +39,7 @@ def _prefixed(text: str) -> Iterator[tuple[int, int]]:
     last_end = -1
     for match in _PREFIXED.finditer(text):
         start, end = match.start(), match.end() + 1
-        weight = _weight(text[start], text[start + 1])
+        weight = _nick_weight(text[start], text[start + 1])
         if (
             weight is None
             or text[start:end] in known().no_nicks
@@ -52,7 +52,7 @@ def _prefixed(text: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _weight(prefix: str, letter: str) -> float | None:
+def _nick_weight(prefix: str, letter: str) -> float | None:
     surname = surname_weight(letter) if prefix != "阿" else None
     if prefix == "老":
         return surname
@@ -70,7 +70,7 @@ def _vouched(text: str, start: int, end: int, weight: float) -> bool:
     name = text[start:end]
     is_adverb = name[0] == name[1] and is_word(name)  # as 毛毛 and 静静 are
     owned = _OWNED * (not is_adverb and around().owned(text, start))
-    return gain(text, start, end, weight) + before + after + owned >= (_WORD_BAR if word else _BAR)
+    return gain(text, start, end, weight) + before + after + owned >= (_WORD_BAR if word else _NICK_BAR)
 
 
 def _doubled(text: str) -> Iterator[tuple[int, int]]:

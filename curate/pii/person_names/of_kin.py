@@ -43,10 +43,10 @@ def of_kin(text: str) -> list[Span]:
     Headings in title case, weekdays, eponyms and diseases are not masked.
     """
     text = narrow(text)
-    return in_order([*_name_extents(text), *kin_abroad.places(text)], "name", "name_of_kin")
+    return in_order([*_names_of_kin(text), *kin_abroad.places(text)], "name", "name_of_kin")
 
 
-def _name_extents(text: str) -> Iterator[tuple[int, int]]:
+def _names_of_kin(text: str) -> Iterator[tuple[int, int]]:
     for match in _OWNED.finditer(text):
         if match["small"]:
             yield match.span("small")

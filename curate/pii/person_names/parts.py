@@ -15,9 +15,9 @@ from curate.pii.recognisers.places import fold
 from curate.pii.spans import in_order
 from curate.pii.words import words
 
-_DOTS = "·•・‧∙･⋅˙●ㆍ"
+_PART_DOTS = "·•・‧∙･⋅˙●ㆍ"
 """Dots that separate the parts of a name; rare elsewhere."""
-_SEPARATOR = rf"(?: ?[{_DOTS}] ?| ?[.\-_=] ?| )"
+_SEPARATOR = rf"(?: ?[{_PART_DOTS}] ?| ?[.\-_=] ?| )"
 _LONGEST = 9
 _RUN = re.compile(rf"[{CJK}]{{1,14}}(?:{_SEPARATOR}[{CJK}]{{1,14}}){{1,3}}")
 _CUT = re.compile(_SEPARATOR)
@@ -45,7 +45,7 @@ _TWO = f"[{''.join(sorted(_sounds()))}]{{2}}"
 _TELLING_WORDS, _NO_PERSON = (WordList(words("name_parts")[name]) for name in ("telling", "no_person"))
 
 
-@trigger(f"[{_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=(CHINESE, SEPARATED))
+@trigger(f"[{_PART_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=(CHINESE, SEPARATED))
 def parts(text: str) -> list[Span]:
     """Return names of two to four transcribed parts with dots, dashes or spaces between them."""
     text = fold(text)
@@ -93,7 +93,7 @@ def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, floa
         if middle is None:
             return
         separator = text[previous[1] : last[0]].strip(" ")
-        joint = _BLANK if not separator else _STRONG if separator in _DOTS else _PLAIN
+        joint = _BLANK if not separator else _STRONG if separator in _PART_DOTS else _PLAIN
         inner, strong = inner + joint + middle, strong and joint == _STRONG
         yield count, inner, strong
 
@@ -146,7 +146,7 @@ def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
         if text[end - 1] not in _sounds():
             return
         titled = 2 <= around().titles.before(text, end) < end - low
-        if text[end : end + 1] not in tuple(_DOTS) and not titled:
+        if text[end : end + 1] not in tuple(_PART_DOTS) and not titled:
             yield end, ways.gain(0, end - low, _part_weight(text[low:end]))
 
 

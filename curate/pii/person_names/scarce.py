@@ -10,7 +10,7 @@ from curate.pii.person_names.sought import BEFORE_SCARCE, SCARCE
 from curate.pii.person_names.weights import full
 from curate.pii.spans import behind_found, in_order
 
-_BAR = 5.5
+_SCARCE_BAR = 5.5
 """Minimum total weight of characters and context."""
 _GAIN = 0.5
 """Minimum gain of the characters alone over ordinary words."""
@@ -22,10 +22,10 @@ _FIRST = frozenset(surnames())
 def bare(text: str) -> list[Span]:
     """Return full names whose given name has a character that is scarce outside names: 孟骁, 曹淏然."""
     text = narrow(text)
-    return in_order(_name_extents(text), "name", "name_scarce")
+    return in_order(_scarce_names(text), "name", "name_scarce")
 
 
-def _name_extents(text: str) -> Iterator[tuple[int, int]]:
+def _scarce_names(text: str) -> Iterator[tuple[int, int]]:
     last_end = 0
     for match in _SCARCE.finditer(text):
         if match.start() < last_end or text[match.start() - 1 : match.end()] in known().compounds:
@@ -45,5 +45,5 @@ def _weighed(text: str, position: int, last_end: int) -> Iterator[tuple[float, i
         for end in range(position + 1, min(position + 3, len(text) + 1)):
             is_run = all(is_chinese(text, index) for index in range(start, end))
             weights = full(seen, start - less, end - less) if is_run else None
-            if weights is not None and weights.front >= 0 and weights.gain >= _GAIN and weights.total >= _BAR:
+            if weights is not None and weights.front >= 0 and weights.gain >= _GAIN and weights.total >= _SCARCE_BAR:
                 yield weights.total, start, end

@@ -32,10 +32,10 @@ _TAILED = rf"{_SEEN}{_BLANK}{{0,4}}[!！.．。]?[\s\d年月日./．\u2010-\u201
 @trigger(rf"[谢謝托复了啦生夫您你][!！.．。,，~\s]{{1,4}}{_TAILED}", needs="[谢謝托盼]")
 def signed(text: str) -> list[Span]:
     """Return signatures: names after a long dash or 敬礼, before 敬上, alone in the last line, after final thanks."""
-    return in_order(_name_extents(narrow(text)), "name", "name_signed")
+    return in_order(_signed_names(narrow(text)), "name", "name_signed")
 
 
-def _name_extents(text: str) -> Iterator[tuple[int, int]]:
+def _signed_names(text: str) -> Iterator[tuple[int, int]]:
     for match in _SIGN.finditer(text):
         end = name_at(text, match.end(), LOOSE)
         if end is not None and _SIGNED.match(text, end):

@@ -13,7 +13,7 @@ from curate.pii.spans import behind_found, in_order
 
 _GIVEN = rf"[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]"
 _SPACED = re.compile(rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>{_GIVEN}))")
-_BAR = 3.5
+_SPACED_BAR = 3.5
 _ALONE = 3.0
 """Weight of a surname between a boundary and a space, where a single character is rarely a word."""
 _INSIDE = 4.0
@@ -26,23 +26,23 @@ _SPREAD = 4.0
 def spaced(text: str) -> list[Span]:
     """Return names with a space after the surname and a given name of two characters."""
     text = narrow(text)
-    return in_order(_name_extents(text), "name", "name_spaced")
+    return in_order(_spaced_names(text), "name", "name_spaced")
 
 
-def _name_extents(text: str) -> Iterator[tuple[int, int]]:
+def _spaced_names(text: str) -> Iterator[tuple[int, int]]:
     last_end = -1
     for match in _SPACED.finditer(text):
         for length in (1, 2):
             start, end = match.end("surname") - length, match.end("given")
             seen, less = behind_found(text, start) if start == last_end else (text, 0)
             offsets = (offset - less for offset in (start, match.end("surname"), match.start("given"), end))
-            if start >= match.start() and _weight(seen, *offsets) >= _BAR:
+            if start >= match.start() and _spaced_weight(seen, *offsets) >= _SPACED_BAR:
                 last_end = end
                 yield start, end
                 break
 
 
-def _weight(text: str, start: int, middle: int, given_start: int, end: int) -> float:
+def _spaced_weight(text: str, start: int, middle: int, given_start: int, end: int) -> float:
     """Return the weight of a name; minus infinity if a part cannot be one."""
     first, second = surname_weight(text[start:middle]), given_weight(text[given_start:end].replace(" ", ""))
     if first is None or second is None:

@@ -10,20 +10,20 @@ from curate.pii.recognisers.resident_id import valid
 from curate.pii.spans import apart
 from curate.pii.words import words
 
-_LISTS = words("bank_card")
-_ISSUED = re.compile("|".join(_LISTS["issuers"]))
-_GROUPED = re.compile("|".join(_LISTS["grouped"]))
-_CUT = f"[{SPACE}-]{{1,2}}"
+_CARD_LISTS = words("bank_card")
+_ISSUED = re.compile("|".join(_CARD_LISTS["issuers"]))
+_GROUPED = re.compile("|".join(_CARD_LISTS["grouped"]))
+_CARD_CUT = f"[{SPACE}-]{{1,2}}"
 _FORM = (
     r"(?:[0-9]{13,19}"
-    rf"|[0-9]{{4}}(?P<cut>{_CUT})[0-9]{{4}}(?P=cut)[0-9]{{4}}(?P=cut)[0-9]{{1,4}}(?:(?P=cut)[0-9]{{1,3}})?"
-    rf"|[0-9]{{4}}{_CUT}[0-9]{{6}}{_CUT}[0-9]{{5}}|[0-9]{{6}}{_CUT}[0-9]{{9,13}})(?![0-9])"
+    rf"|[0-9]{{4}}(?P<cut>{_CARD_CUT})[0-9]{{4}}(?P=cut)[0-9]{{4}}(?P=cut)[0-9]{{1,4}}(?:(?P=cut)[0-9]{{1,3}})?"
+    rf"|[0-9]{{4}}{_CARD_CUT}[0-9]{{6}}{_CARD_CUT}[0-9]{{5}}|[0-9]{{6}}{_CARD_CUT}[0-9]{{9,13}})(?![0-9])"
 )
-_BARE = re.compile(rf"(?<![0-9A-Za-z_])(?<![0-9][.,])(?=(?P<value>{_FORM})(?![A-Za-z_]|\.[0-9]))")
-_NAMED = labelled(_LISTS["words"], rf"(?=[1-9]){_FORM}")
-_WIDE = labelled(_LISTS["wide_words"], rf"(?=[1-9]){_FORM}")
-_OTHERS = re.compile(f"(?:{'|'.join(_LISTS['others'])})\\Z")
-_LAST_GROUP = re.compile(f"{_CUT}[0-9]{{1,4}}\\Z")
+_BARE_CARD = re.compile(rf"(?<![0-9A-Za-z_])(?<![0-9][.,])(?=(?P<value>{_FORM})(?![A-Za-z_]|\.[0-9]))")
+_NAMED = labelled(_CARD_LISTS["words"], rf"(?=[1-9]){_FORM}")
+_WIDE = labelled(_CARD_LISTS["wide_words"], rf"(?=[1-9]){_FORM}")
+_OTHERS = re.compile(f"(?:{'|'.join(_CARD_LISTS['others'])})\\Z")
+_LAST_GROUP = re.compile(f"{_CARD_CUT}[0-9]{{1,4}}\\Z")
 _DOUBLED = str.maketrans("0123456789", "0246813579")
 
 
@@ -45,7 +45,7 @@ def luhn(digits: str) -> bool:
 
 
 def _bare(text: str) -> Iterator[tuple[int, int]]:
-    for match in matches([_BARE], text):
+    for match in matches([_BARE_CARD], text):
         start = match.start("value")
         for number in _lengths(match["value"]):
             if _issued(number) and not another(match.string, start):

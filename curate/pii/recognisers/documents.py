@@ -8,41 +8,41 @@ from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS, narrow, trigger
 from curate.pii.spans import apart, value_spans
 from curate.pii.words import words
 
-_LISTS = words("documents")
+_DOCUMENT_LISTS = words("documents")
 _FREE = r"(?<![A-Za-z0-9./_-])"
 _DAY = r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])"
 
 _PASSPORT = labelled(
-    _LISTS["passport"],
+    _DOCUMENT_LISTS["passport"],
     rf"(?:[A-Za-z]{{1,2}}[{SPACE}-]?[0-9]{{3,4}}[{SPACE}-][0-9]{{4}}|[A-Za-z]{{1,2}}[{SPACE}-]?[0-9][0-9*]{{5,7}}|[0-9]{{9}}|[A-Za-z][0-9A-Za-z]{{1,2}}[0-9]{{5,7}}){WORD_ENDED}",
 )
 _BARE_PASSPORT = re.compile(rf"{_FREE}E(?!{_DAY})(?:[0-9]{{8}}|[A-HJ-N][0-9]{{7}})(?![A-Za-z0-9]|[./-][A-Za-z0-9])")
 _PERMIT = labelled(
-    _LISTS["permit"],
+    _DOCUMENT_LISTS["permit"],
     rf"(?:[CWLTHMcwlthm][A-Za-z]?[0-9][0-9*]{{6,9}}|[A-Za-z]{{3}}[0-9]{{12}}|[A-Za-z][0-9]{{9}}|(?!{_DAY})[0-9]{{8}}|[0-9]{{10}}"
     r"|[军南北沈济广成兰海空后总武参政装文士火联支战东西中]{1,2}字第?[0-9]{6,8}|J[0-9]{6}-[0-9]{4}-[0-9]{6})"
     rf"(?![0-9A-Za-z])(?:\([0-9A-Za-z]\))?",
 )
 _HONG_KONG = re.compile(rf"{_FREE}(?P<value>[A-Z]{{1,2}}[0-9]{{6}} ?\([0-9A]\))")
 _NAMED_HONG_KONG = labelled(
-    _LISTS["hong_kong"], rf"[A-Za-z]{{1,2}}[0-9]{{6}}[{SPACE}-]?(?:\([0-9Aa]\)|[0-9Aa]{WORD_ENDED})"
+    _DOCUMENT_LISTS["hong_kong"], rf"[A-Za-z]{{1,2}}[0-9]{{6}}[{SPACE}-]?(?:\([0-9Aa]\)|[0-9Aa]{WORD_ENDED})"
 )
 _BRACKETED = rf"[157](?:[0-9]{{6}}[{SPACE}-]?\([0-9]\)|/[0-9]{{6}}/[0-9]{WORD_ENDED})"
 _MACAO = (
-    labelled(_LISTS["macao"], rf"{_BRACKETED}|[157][0-9]{{7}}{WORD_ENDED}"),
-    labelled(_LISTS["any_card"], _BRACKETED),
+    labelled(_DOCUMENT_LISTS["macao"], rf"{_BRACKETED}|[157][0-9]{{7}}{WORD_ENDED}"),
+    labelled(_DOCUMENT_LISTS["any_card"], _BRACKETED),
 )
 _TAIWAN = re.compile(rf"{_FREE}(?P<value>[A-Z][1289A-D][0-9]{{8}}){WORD_ENDED}")
-_NAMED_TAIWAN = labelled(_LISTS["taiwan"], rf"[A-Za-z][1289A-Da-d][0-9]{{8}}{WORD_ENDED}")
-_TAIWAN_NEAR = re.compile("|".join(_LISTS["taiwan_near"]))
+_NAMED_TAIWAN = labelled(_DOCUMENT_LISTS["taiwan"], rf"[A-Za-z][1289A-Da-d][0-9]{{8}}{WORD_ENDED}")
+_TAIWAN_NEAR = re.compile("|".join(_DOCUMENT_LISTS["taiwan_near"]))
 _TAIWAN_LETTERS = "ABCDEFGHJKLMNPQRSTUVXYWZIO"
 """Letters in the order of their values: the letter at index n represents the number 10 + n."""
-_SOCIAL = labelled(_LISTS["social_security"], rf"(?!{_DAY}(?![0-9])){CODE}(?![{SPACE}]?[元万人块年])")
+_SOCIAL = labelled(_DOCUMENT_LISTS["social_security"], rf"(?!{_DAY}(?![0-9])){CODE}(?![{SPACE}]?[元万人块年])")
 
 _RAW = "[A-Za-zＡ-Ｚａ-ｚ]"
 
 
-@trigger(loosely(_LISTS["passport"]), r"[EＥ](?:[A-NＡ-Ｎ]|\d)\d{7}", needs=TWO_SIGNS)
+@trigger(loosely(_DOCUMENT_LISTS["passport"]), r"[EＥ](?:[A-NＡ-Ｎ]|\d)\d{7}", needs=TWO_SIGNS)
 def passport(text: str) -> list[Span]:
     """Return passport numbers: of any country after 护照 or passport; elsewhere Chinese ones with E."""
     bare = (
@@ -53,7 +53,7 @@ def passport(text: str) -> list[Span]:
     return apart([*value_spans(_PASSPORT.finditer(narrow(text)), "passport", "passport"), *bare])
 
 
-@trigger(loosely(_LISTS["permit"]), needs=TWO_SIGNS)
+@trigger(loosely(_DOCUMENT_LISTS["permit"]), needs=TWO_SIGNS)
 def permit(text: str) -> list[Span]:
     """Return numbers of travel and residence permits, soldiers' cards and birth certificates after their names."""
     return value_spans(_PERMIT.finditer(narrow(text)), "permit", "permit")
@@ -66,7 +66,7 @@ def hong_kong_id(text: str) -> list[Span]:
     return value_spans([*bare, *_NAMED_HONG_KONG.finditer(narrow(text))], "id_card", "hong_kong_id")
 
 
-@trigger(loosely([*_LISTS["macao"], *_LISTS["any_card"]]), needs=TWO_SIGNS)
+@trigger(loosely([*_DOCUMENT_LISTS["macao"], *_DOCUMENT_LISTS["any_card"]]), needs=TWO_SIGNS)
 def macao_id(text: str) -> list[Span]:
     """Return Macao identity numbers: 1234567(8) or 1/234567/8 after words such as 身份证; they start with 1, 5 or 7."""
     hits = (match for pattern in _MACAO for match in pattern.finditer(narrow(text)))
@@ -84,8 +84,8 @@ def taiwan_id(text: str) -> list[Span]:
     return value_spans([*near, *_NAMED_TAIWAN.finditer(narrow(text))], "id_card", "taiwan_id")
 
 
-@trigger(loosely(_LISTS["social_security"]), needs=TWO_SIGNS)
-@trigger(loosely(_LISTS["social_security"]), needs=THREE_DIGITS)
+@trigger(loosely(_DOCUMENT_LISTS["social_security"]), needs=TWO_SIGNS)
+@trigger(loosely(_DOCUMENT_LISTS["social_security"]), needs=THREE_DIGITS)
 def social_security(text: str) -> list[Span]:
     """Return numbers of social security, health insurance and housing fund after words for them: 6 digits or more."""
     hits = (match for match in matches([_SOCIAL], text) if sum(map(str.isdigit, match["value"])) >= 6)

@@ -13,14 +13,14 @@ from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS, narrow, trigger
 from curate.pii.spans import in_order
 from curate.pii.words import any_of, words
 
-_WORDS = words("network")
-_LINK = r"[\s:：=是为為(（\[\"'“./-]{0,4}"
+_IP_WORDS = words("network")
+_IP_LINK = r"[\s:：=是为為(（\[\"'“./-]{0,4}"
 _FOUR = re.compile(r"(?<![0-9A-Za-z_.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9A-Za-z_]|\.[0-9])", re.ASCII)
 _COLONS = re.compile(
     r"(?<![0-9A-Za-z:.])(?=[0-9A-Fa-f:]*[0-9])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![0-9A-Za-z:])"
 )
-_SAID = re.compile(rf"{any_of(_WORDS['address'])}{_LINK}\Z", re.IGNORECASE)
-_OTHER = re.compile(rf"{any_of(_WORDS['no_address'])}{_LINK}\Z", re.IGNORECASE)
+_SAID = re.compile(rf"{any_of(_IP_WORDS['address'])}{_IP_LINK}\Z", re.IGNORECASE)
+_IP_OTHER = re.compile(rf"{any_of(_IP_WORDS['no_address'])}{_IP_LINK}\Z", re.IGNORECASE)
 _NOBODY = tuple(
     map(
         ipaddress.ip_network,
@@ -51,7 +51,7 @@ def _is_four(match: re.Match[str]) -> bool:
         return True
     round_numbers = all(number[-1] in "05" for number in numbers)  # doses, pressures
     return (
-        _OTHER.search(preceding) is None
+        _IP_OTHER.search(preceding) is None
         and max(map(int, numbers)) >= 100
         and int(numbers[0]) >= 5
         and not round_numbers

@@ -39,7 +39,7 @@ ALONE = re.compile(
     rf"{FREE}(?=[0-9(+])(?:{_COUNTRY}{_REST}|{_NORTH_AMERICA}|{_BRITAIN})(?P<x>{_EXTENSION}){ENDED}", re.IGNORECASE
 )
 _LINK = rf"(?:[\s:：=.#＃№(,，°|-]|(?<![{_LATIN}])(?:{one_of(_LISTS['links'])})(?![{_LATIN}])){{1,8}}"
-_SAID = re.compile(
+_WESTERN_SAID = re.compile(
     rf"(?<![{_LATIN}0-9_.@/])(?:{one_of(_LISTS['phone'])})(?![{_LATIN}]){_LINK}"
     rf"(?P<n>(?!12\d{{9}}(?!\d))[+(]{{0,2}}\d(?:[{SPACE}./／()-]{{0,2}}\d){{7,14}}{_GROUP}(?P<x>{_EXTENSION})){ENDED}",
     re.IGNORECASE,
@@ -80,7 +80,7 @@ def _extents(text: str) -> Iterator[tuple[int, int]]:
     for match in ALONE.finditer(text):
         if not for_everybody(match):
             yield match.span()
-    for match in [*_SAID.finditer(text), *_CELL.finditer(text)]:
+    for match in [*_WESTERN_SAID.finditer(text), *_CELL.finditer(text)]:
         number = text[match.start("n") : match.start("x")]
         if not everybody(number) and not _DATE.match(number):
             yield match.span("n")

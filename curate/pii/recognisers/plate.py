@@ -8,30 +8,30 @@ from curate.pii.patterns import CHINESE, TWO_SIGNS, narrow, trigger
 from curate.pii.spans import apart
 from curate.pii.words import words
 
-_LISTS = words("plate")
-_WORDS, _MARKS = "".join(_LISTS["words"]), "".join(_LISTS["marks"])
-_PROVINCES = "".join(_LISTS["provinces"]) + _WORDS
+_PLATE_LISTS = words("plate")
+_WORDS, _MARKS = "".join(_PLATE_LISTS["words"]), "".join(_PLATE_LISTS["marks"])
+_PLATE_PROVINCES = "".join(_PLATE_LISTS["provinces"]) + _WORDS
 _DOT = "·.•・‧∙⋅"
-_CUT = f"[{SPACE}{_DOT}-]{{0,2}}"
+_PLATE_CUT = f"[{SPACE}{_DOT}-]{{0,2}}"
 _SIGN = "[A-HJ-NP-Za-hj-np-z0-9]"
 """Characters of serials, which exclude I and O; pseudonyms of plates use these two."""
 _MARK = f"(?:[{_MARKS}](?![习生校期术科察告惕示口域导用得号]))"
 _PLATE = re.compile(
-    rf"(?P<province>[{_PROVINCES}])[{SPACE}]?(?P<city>[A-HJ-Za-hj-z]){_CUT}(?P<serial>"
+    rf"(?P<province>[{_PLATE_PROVINCES}])[{SPACE}]?(?P<city>[A-HJ-Za-hj-z]){_PLATE_CUT}(?P<serial>"
     rf"(?:[A-HJKa-hjk]{_SIGN}[0-9]{{4}}|[0-9]{{5}}[A-HJKa-hjk]|{_SIGN}{{5}})(?![A-Za-z0-9]){_MARK}?|{_SIGN}{{4}}{_MARK})"
     r"(?![A-Za-z0-9]|[.-][0-9])"
 )
 _OFFICIAL = re.compile(
-    rf"WJ[{SPACE}]?[{_PROVINCES}]{_CUT}[0-9]{{4}}{_SIGN}(?![A-Za-z0-9])"
-    rf"|(?<![A-Za-z0-9])(?:[军空海北沈兰济南广成东西中][A-Z]{_CUT}[0-9]{{5}}|[使领]{_CUT}[0-9]{{3}}{_CUT}[0-9]{{3}})(?![A-Za-z0-9])"
+    rf"WJ[{SPACE}]?[{_PLATE_PROVINCES}]{_PLATE_CUT}[0-9]{{4}}{_SIGN}(?![A-Za-z0-9])"
+    rf"|(?<![A-Za-z0-9])(?:[军空海北沈兰济南广成东西中][A-Z]{_PLATE_CUT}[0-9]{{5}}|[使领]{_PLATE_CUT}[0-9]{{3}}{_PLATE_CUT}[0-9]{{3}})(?![A-Za-z0-9])"
 )
-_CONTEXT = re.compile("|".join(_LISTS["context"]))
-_THINGS = re.compile(rf"[{SPACE}]?(?:{'|'.join(_LISTS['things'])})")
+_CONTEXT = re.compile("|".join(_PLATE_LISTS["context"]))
+_THINGS = re.compile(rf"[{SPACE}]?(?:{'|'.join(_PLATE_LISTS['things'])})")
 
 
 @trigger(
-    rf"[{_PROVINCES}军空海北沈兰济南广成东西中][{RAW_SPACE}]?[A-Za-zＡ-Ｚａ-ｚ][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}[A-Za-zＡ-Ｚａ-ｚ\d]{{4}}"
-    rf"|[JＪ][{RAW_SPACE}]?[{_PROVINCES}]|[使领][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}\d{{3}}",
+    rf"[{_PLATE_PROVINCES}军空海北沈兰济南广成东西中][{RAW_SPACE}]?[A-Za-zＡ-Ｚａ-ｚ][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}[A-Za-zＡ-Ｚａ-ｚ\d]{{4}}"
+    rf"|[JＪ][{RAW_SPACE}]?[{_PLATE_PROVINCES}]|[使领][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}\d{{3}}",
     needs=(TWO_SIGNS, CHINESE),
 )
 def plate(text: str) -> list[Span]:
@@ -64,6 +64,8 @@ def _near_vehicle_word(text: str, match: re.Match[str]) -> bool:
 def _unmistakable(text: str, match: re.Match[str]) -> bool:
     serial, (start, end) = match["serial"], match.span()
     letters = len(re.findall("[A-Za-z]", serial))
-    if match["province"] in _WORDS and (letters > 2 or text[max(0, start - 1) : start + 1] in _LISTS["no_province"]):
+    if match["province"] in _WORDS and (
+        letters > 2 or text[max(0, start - 1) : start + 1] in _PLATE_LISTS["no_province"]
+    ):
         return False
     return serial in {serial.upper(), serial.lower()} and not _THINGS.match(text, end)

@@ -28,7 +28,7 @@ _STAR = "*＊●•"
 _ANY = f"[0-9{_X}{_STAR}]"
 _STOP = f"(?![0-9{_STAR}])"
 
-_BARE = re.compile(rf"{ALONE}(?=(?P<value>[1-9](?:{GAP}[0-9]){{16}}{GAP}[0-9{_X}]){ENDED})")
+_BARE_ID = re.compile(rf"{ALONE}(?=(?P<value>[1-9](?:{GAP}[0-9]){{16}}{GAP}[0-9{_X}]){ENDED})")
 _REGION = re.compile(f"{_PROVINCES}|9")
 _CUTS = re.compile(f"[^0-9{_X}]+")
 _LETTER = str.maketrans(dict.fromkeys(_X, "X"))
@@ -57,7 +57,7 @@ def resident_id(text: str) -> list[Span]:
     Spaces may separate parts, or groups of equal size; digits may be Chinese numerals. After a word such as 身份证,
     also 15 to 20 characters with any check digit, some of them starred. No number starts with 0.
     """
-    bare = (match for match in matches([_BARE], text) if _is_valid(match["value"]))
+    bare = (match for match in matches([_BARE_ID], text) if _is_valid(match["value"]))
     after_words = (
         match for match in matches([_LABELLED, _STARRED], text) if sum(map(str.isdigit, match["value"])) >= 6
     )
