@@ -190,13 +190,13 @@ def _public_code() -> re.Pattern[str]:
 
 def _someones(code: str) -> bool:
     """Return whether a number within a public code is also one of a person: a mobile, identity or card number."""
-    from curate.pii.recognisers import bank_card, phone, resident_id
+    from curate.pii.recognisers import identity_numbers, phone
 
     numbers = (re.sub("[ -]", "", number) for number in re.findall(r"\d(?:[ -]?\d){10,18}x?", code))
     return _CONTACT.search(code) is not None or any(
         recogniser(number)
         for number in numbers
-        for recogniser in (phone.mobile, resident_id.resident_id, bank_card.bank_card)
+        for recogniser in (phone.mobile, identity_numbers.resident_id, identity_numbers.bank_card)
     )
 
 

@@ -4,13 +4,16 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.patterns import CHINESE, THREE_DIGITS, narrow, trigger
+from curate.pii.patterns import CHINESE, RAW_DASH, THREE_DIGITS, narrow, trigger
 from curate.pii.person_names.foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
 from curate.pii.person_names.lexicon import (
     AGED,
     CALLED,
     CJK,
+    COLON,
+    FIELD,
     LOOSE,
+    Trust,
     bounded,
     known,
     lists,
@@ -156,3 +159,106 @@ def _stated(text: str, cue: re.Match[str]) -> int | None:
 
 _WAYS = ((_CALL, "叫名昵", _called), (_FAMILY, "姓", _family), (_STATED, "", _stated))
 """Tuples: pattern, characters of which every matching text has one, function that returns the end of the name."""
+
+
+# Names after labels of forms: 姓名：张三, 主治医生: 张 三, 联系人张三, 审核：张三、李四.
+
+_ALL = either(lists()["labels.plain"] + lists()["labels.colon"])
+_PLAIN = frozenset(lists()["labels.plain"])
+"""Labels that may precede a name without a colon."""
+_LABEL = re.compile(
+    rf"(?P<label>{_ALL})[】\])）]?(?P<colon>[\s\"“_|*]{{0,3}}[:：=][\s\"“_|*]{{0,6}})?(?P<gap>[\s|_（(\[]{{0,3}})"
+)
+_SPACED = re.compile(rf"([{CJK}])[ .]{{1,4}}([{CJK}])(?:[ .]{{1,4}}(?![男女])([{CJK}]))?(?![{CJK}])")
+"""A spaced name, such as 张 三 and 王.小.明."""
+
+
+_PLACEHOLDER = "[姓名]"
+"""A masked name; no further name follows it."""
+_OPEN = r"[】\])）］]?"
+_FIRST_LABELLED = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
+
+
+def _spaced_pattern(pattern: str) -> str:
+    return pattern.replace(re.escape(" "), r"\s")
+
+
+@trigger(rf"{_spaced_pattern(either(_PLAIN))}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST_LABELLED}", needs=CHINESE)
+@trigger(
+    rf"{_spaced_pattern(_ALL)}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST_LABELLED}",
+    needs=(CHINESE, "[:：=]"),
+)
+def labelled(text: str) -> list[Span]:
+    """Return names after labels of forms and reports, also several names separated by 、 or /."""
+    return in_order(_labelled_names(narrow(text)), "name", "name_labelled")
+
+
+def _labelled_names(text: str) -> Iterator[tuple[int, int]]:
+    for match in _LABEL.finditer(text):
+        trust = _trust(match)
+        start, end = match.end(), _value(text, match.end(), trust) if trust else None
+        while end is not None:
+            yield start, end
+            start = end + 1
+            end = name_at(text, start, LOOSE) if text[end : end + 1] in ("、", "/") else None
+
+
+def _trust(match: re.Match[str]) -> Trust | None:
+    if match.string[max(0, match.start() - 1) : match.end("label") + 1] == _PLACEHOLDER and not match["colon"]:
+        return None
+    if match["label"] not in _PLAIN:
+        return COLON if match["colon"] else None
+    return FIELD if match["colon"] or match["gap"] else LOOSE
+
+
+def _value(text: str, start: int, trust: Trust) -> int | None:
+    end = any_name_at(text, start, trust)
+    if end is None and (match := _SPACED.match(text, start)):
+        surname, *given_letters = [letter for letter in match.groups() if letter]
+        if surname in known().usual and known().function.isdisjoint(given_letters):
+            return match.end()
+    return end
+
+
+# Signatures: names at the end of a letter (——王小明, 此致敬礼 王小明, 王小明敬上).
+
+_WRITER = r"(?:您的|你的|爱你的)?(?:患者|病人|学生|朋友|家属|儿子|女儿)?[:： ]{0,2}"
+_CLOSING = r"(?:敬上|谨上|拜上|敬启|谨启|拜谢|叩谢|留言|手书|亲笔)"
+_SIGN = re.compile(rf"(?:-{{2,}}|敬[礼禮][!！.。]?|祝好[!！.。,，]?|落款|署名|敬上[:：])[\s:：]{{0,6}}{_WRITER}")
+_SIGNED = re.compile(r"\s*(?:$|\n|\d|[。.!！]\s*$)")
+_BEFORE = re.compile(rf"[ ,，]{{0,2}}{_CLOSING}")
+_THANKS = "(?:谢谢|感谢|拜托|多谢|盼复|謝謝)(?:了|啦|医生|大夫|您|你)?"
+_LAST = re.compile(rf"(?:\n[ \t]{{0,8}}|{_THANKS}[!！.。,，~ \n]{{1,4}})(?=[{CJK}])")
+_CLOSE = re.compile(r"[ \t]{0,4}[!！.。]?\s{0,6}(?:(?:19|20)?\d\d[-./年]\d{1,2}[-./月]\d{1,2}日?)?\s{0,6}\Z")
+_TAIL = 60
+"""Maximum number of characters from a name to the end of the text: a date may follow the name."""
+_SEEN = rf"[{surnames()}][{CJK}]{{1,3}}"
+
+
+_BLANK = r"[ \t\u00a0\u2007\u202f\u3000]"
+_TAILED = rf"{_SEEN}{_BLANK}{{0,4}}[!！.．。]?[\s\d年月日./．\u2010-\u2015\u2212\uff0d-]{{0,24}}$"
+
+
+@trigger(_CLOSING)
+@trigger(rf"(?:敬[礼禮]|祝好|落款|署名|敬上[:：])[!！.．。,，]?[\s:：]{{0,6}}{_WRITER}\s{{0,2}}{_SEEN}")
+@trigger(rf"{RAW_DASH}{{2,}}[\s:：]{{0,6}}{_WRITER}\s{{0,2}}{_SEEN}", needs=(CHINESE, RAW_DASH))
+@trigger(rf"\n{_BLANK}{{0,8}}{_TAILED}", needs=(CHINESE, "\n"))
+@trigger(rf"[谢謝托复了啦生夫您你][!！.．。,，~\s]{{1,4}}{_TAILED}", needs="[谢謝托盼]")
+def signed(text: str) -> list[Span]:
+    """Return signatures: names after a long dash or 敬礼, before 敬上, alone in the last line, after final thanks."""
+    return in_order(_signed_names(narrow(text)), "name", "name_signed")
+
+
+def _signed_names(text: str) -> Iterator[tuple[int, int]]:
+    for match in _SIGN.finditer(text):
+        end = name_at(text, match.end(), LOOSE)
+        if end is not None and _SIGNED.match(text, end):
+            yield match.end(), end
+    for match in _BEFORE.finditer(text):
+        start = name_before(text, match.start(), COLON)
+        if start is not None:
+            yield start, match.start()
+    for match in _LAST.finditer(text, max(0, len(text) - _TAIL)):
+        end = name_at(text, match.end(), LOOSE)
+        if end is not None and _CLOSE.match(text, end):
+            yield match.end(), end

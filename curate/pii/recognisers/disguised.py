@@ -9,12 +9,11 @@ from collections.abc import Iterator
 
 from curate.core.records import Span
 from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS, narrow, trigger
-from curate.pii.recognisers.accounts import qq, wechat
-from curate.pii.recognisers.bank_card import bank_card
+from curate.pii.recognisers.identity_numbers import bank_card, resident_id
+from curate.pii.recognisers.online_accounts import qq, wechat
 from curate.pii.recognisers.phone import LINK, PHONE, email, landline, mobile, personal
 from curate.pii.recognisers.phone_overseas import overseas
 from curate.pii.recognisers.phone_western import western
-from curate.pii.recognisers.resident_id import resident_id
 from curate.pii.rewritten import Recognisers, found, rewrite
 from curate.pii.spans import apart
 from curate.pii.words import either, raw, words

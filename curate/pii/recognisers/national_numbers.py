@@ -10,7 +10,7 @@ from datetime import date
 
 from curate.core.records import Span
 from curate.pii.patterns import DECIMAL, NINE, SPACE, THREE_DIGITS, TWO_SIGNS, narrow, trigger
-from curate.pii.recognisers.bank_card import luhn
+from curate.pii.recognisers.identity_numbers import luhn
 from curate.pii.recognisers.phone import named
 from curate.pii.spans import apart
 from curate.pii.words import one_of, words

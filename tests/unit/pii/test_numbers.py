@@ -6,12 +6,22 @@ from itertools import accumulate, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.recognisers.bank_card import bank_card, luhn
 from curate.pii.recognisers.birth_date import birth_date
-from curate.pii.recognisers.documents import hong_kong_id, passport, permit, taiwan_id, valid_hong_kong, valid_taiwan
+from curate.pii.recognisers.identity_numbers import (
+    bank_card,
+    hong_kong_id,
+    luhn,
+    passport,
+    permit,
+    plate,
+    resident_id,
+    resident_id_15,
+    taiwan_id,
+    valid,
+    valid_hong_kong,
+    valid_taiwan,
+)
 from curate.pii.recognisers.medical_record import bed_number, medical_record
-from curate.pii.recognisers.plate import plate
-from curate.pii.recognisers.resident_id import resident_id, resident_id_15, valid
 from curate.pii.words import words
 from tests.support.recognising import found
 
