@@ -169,7 +169,7 @@ def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
     seen = narrow(_WRITTEN.sub(_blank, closed.sub(_blank, text))).translate(_PLAIN)
     seen = _pattern_of_list("zips", r"(?![\d-])").sub(_blank, seen)
     seen = _public_code().sub(lambda match: match[0] if _someones(match[0]) else _blank(match), seen)
-    seen = phone_western.ALONE.sub(
+    seen = phone_western.STANDING_ALONE.sub(
         lambda match: _blank(match) if phone_western.for_everybody(match) else match[0], seen
     )
     candidates = [*_digits(seen), *_beside_words(seen)]

@@ -27,8 +27,8 @@ _VERB_LAST = re.compile(rf"(?<![{_LETTER}])(?i:{one_of(_LISTS_ABROAD['verb_last'
 _NOT_ABROAD = frozenset(_LISTS_ABROAD["no_names"])
 _ENDING = re.compile(rf".{{2,}}{one_of(_LISTS_ABROAD['endings'])}\Z")
 _VERBS = frozenset(_LISTS_ABROAD["verbs"])
-_GIVEN_ABROAD = (given_names() | {name.casefold() for name in _LISTS_ABROAD["given"]}) - {
-    name.casefold() for name in _LISTS_ABROAD["doubtful"]
+_GIVEN_ABROAD = (given_names() | {given.casefold() for given in _LISTS_ABROAD["given"]}) - {
+    given.casefold() for given in _LISTS_ABROAD["doubtful"]
 }
 _LONGEST = 60
 """Number of characters before a kinship word that are searched for its possessive."""

@@ -35,7 +35,7 @@ _BRITAIN = (
     rf"|(?:01(?:1\d|\d1)[{SPACE}-]|\(01(?:1\d|\d1)\)[{SPACE}-]?)\d{{3}}[{SPACE}-]\d{{4}}"
     rf"|(?:01\d{{3}}[{SPACE}-]|\(01\d{{3}}\)[{SPACE}-]?)\d{{3}}[{SPACE}-]?\d{{2,3}}"
 )
-ALONE = re.compile(
+STANDING_ALONE = re.compile(
     rf"{FREE}(?=[0-9(+])(?:{_COUNTRY}{_REST}|{_NORTH_AMERICA}|{_BRITAIN})(?P<x>{_EXTENSION}){ENDED}", re.IGNORECASE
 )
 _LINK = rf"(?:[\s:：=.#＃№(,，°|-]|(?<![{_LATIN}])(?:{one_of(_LISTS['links'])})(?![{_LATIN}])){{1,8}}"
@@ -67,7 +67,7 @@ def western(text: str) -> list[Span]:
 
 
 def for_everybody(match: re.Match[str]) -> bool:
-    """Return whether the number that `ALONE` matched is a public line."""
+    """Return whether the number that `STANDING_ALONE` matched is a public line."""
     return everybody(match.string[match.start() : match.start("x")])
 
 
@@ -77,7 +77,7 @@ def is_hotline(digits: str) -> bool:
 
 
 def _extents(text: str) -> Iterator[tuple[int, int]]:
-    for match in ALONE.finditer(text):
+    for match in STANDING_ALONE.finditer(text):
         if not for_everybody(match):
             yield match.span()
     for match in [*_WESTERN_SAID.finditer(text), *_CELL.finditer(text)]:

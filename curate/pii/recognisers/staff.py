@@ -12,8 +12,8 @@ from curate.pii.words import either, words
 _STAFF_WORDS = words("network")["staff"]
 _STAFF_NUMBERS = [labelled(_STAFF_WORDS, CODE)]
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}(?=\s?(?:[年届版]|\Z|[,.，。)]))|[0-9]{1,6}(?=\s?位)")
-_STAFF_LAST = "".join(sorted({word[-1] for word in _STAFF_WORDS if not word[-1].isascii()}))
-_WESTERN = [word for word in _STAFF_WORDS if word[-1].isascii()]
+_STAFF_LAST = "".join(sorted({entry[-1] for entry in _STAFF_WORDS if not entry[-1].isascii()}))
+_WESTERN = [entry for entry in _STAFF_WORDS if entry[-1].isascii()]
 _STAFF_COUNTED = re.compile(rf"\s{either(words('network')['counted'])}(?![a-z])", re.IGNORECASE)
 
 
