@@ -1,4 +1,4 @@
-"""Nicknames in free text: 老高 and 阿珍, weighed against words such as 小时 and 老是; 婷婷 after a kinship word."""
+"""Names in free text that nothing announces: nicknames, names of scarce characters, spaced names."""
 
 import re
 from collections.abc import Iterator
@@ -21,6 +21,8 @@ from curate.pii.person_names.weights import (
     surname_weight,
 )
 from curate.pii.spans import behind_found, in_order
+
+# Nicknames in free text: 老高 and 阿珍, weighed against words such as 小时 and 老是; 婷婷 after a kinship word.
 
 _NICK = -7.5
 """Log probability of a nickname in place of a word."""

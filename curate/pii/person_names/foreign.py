@@ -1,4 +1,4 @@
-"""Foreign and minority names in Chinese characters: with dots (买买提·吐尔逊), or alone in a form field."""
+"""Foreign and minority names in Chinese characters: with dots, in parts, or alone in a form field."""
 
 import re
 from collections.abc import Iterator
@@ -14,6 +14,8 @@ from curate.pii.person_names.weights import begins, behind, front, run_at
 from curate.pii.recognisers.places import fold
 from curate.pii.spans import in_order
 from curate.pii.words import either, words
+
+# Foreign and minority names in Chinese characters: with dots (买买提·吐尔逊), or alone in a form field.
 
 _DOTS = "·•・‧∙"
 DOT = f"[{_DOTS}]"

@@ -1,4 +1,4 @@
-"""Names that introductions precede or follow: 我叫王小明, 我是王小明, 我姓王, 患者王小明，男，45岁."""
+"""Chinese names that an introduction, a label of a form or a signature tells."""
 
 import re
 from collections.abc import Iterator
@@ -24,6 +24,8 @@ from curate.pii.person_names.lexicon import (
 from curate.pii.person_names.sought import GIVEN
 from curate.pii.spans import in_order
 from curate.pii.words import either
+
+# Names that introductions precede or follow: 我叫王小明, 我是王小明, 我姓王, 患者王小明，男，45岁.
 
 _SKIP = r"[:：\s\"'“‘「『(（]{0,4}"
 _FIRST = f"[{surnames()}]"

@@ -1,4 +1,4 @@
-"""Resident identity numbers of mainland China: 18 characters (GB 11643-1999), or 15 digits (the earlier form)."""
+"""Numbers of identity cards, passports, permits, vehicles and bank cards, by check digits or by a word in front."""
 
 import re
 from collections.abc import Iterator
@@ -23,6 +23,8 @@ from curate.pii.number_labels import (
 from curate.pii.patterns import ALONE, CHINESE, ENDED, THREE_DIGITS, TWO_SIGNS, narrow, trigger
 from curate.pii.spans import apart, value_spans
 from curate.pii.words import words
+
+# Resident identity numbers of mainland China: 18 characters (GB 11643-1999), or 15 digits (the earlier form).
 
 _PROVINCES = r"(?:1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3])"
 """The first two digits of a region code (GB/T 2260)."""

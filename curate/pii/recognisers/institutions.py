@@ -1,4 +1,4 @@
-"""Hospitals with an unlisted proper name (`康华医院出院带药`), recognised by characters and context.
+"""Names of hospitals and schools, listed or not.
 
 The words that occur in no name are removed from the characters before the ending. If a name is left, its typical
 characters and the words before and after it count as evidence.

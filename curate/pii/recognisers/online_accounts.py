@@ -1,4 +1,4 @@
-"""Internet accounts: WeChat ids, QQ numbers, and page addresses and handles that identify a person.
+"""Accounts and addresses on the internet: WeChat, QQ, pages that name a person, IP addresses.
 
 A WeChat id has 6 to 20 letters, digits, - and _ and starts with a letter; a QQ number has 5 to 11 digits and does not
 start with 0 (both as issued by Tencent). Without a word for them nearby, neither can be distinguished from other codes,

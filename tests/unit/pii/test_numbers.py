@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curate.pii.recognisers.birth_date import birth_date
+from curate.pii.recognisers.hospital_numbers import bed_number, medical_record
 from curate.pii.recognisers.identity_numbers import (
     bank_card,
     hong_kong_id,
@@ -21,7 +22,6 @@ from curate.pii.recognisers.identity_numbers import (
     valid_hong_kong,
     valid_taiwan,
 )
-from curate.pii.recognisers.medical_record import bed_number, medical_record
 from curate.pii.words import words
 from tests.support.recognising import found
 
