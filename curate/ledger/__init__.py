@@ -6,7 +6,8 @@ of its rubric; a ledger may hold grades of several scales.
 
 The store is an SQLite file in WAL mode on a local disk, shared by the processes of one machine, or a PostgreSQL
 database, shared by several machines. Committed rows survive a killed process. Two tables are not append-only: claims
-(ratings in progress) and batches (submitted to a provider and not finished).
+(ratings in progress) and batches (submitted to a provider and not finished). `curate erase` is the one exception for
+the others.
 """
 
 from curate.ledger.claims import Batch, Batches, Claims
