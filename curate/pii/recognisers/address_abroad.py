@@ -15,12 +15,11 @@ from curate.pii.words import either, words
 _LISTS = words("addresses_abroad")
 _LOW, _UP = "a-z\u00df-\u024f", "A-Z\u00c0-\u00de"
 _NAME = rf"(?:[{_UP}][{_LOW}{_UP}'’-]{{0,24}}|St\.|Co\.)"
-_TOWN = rf"(?:[{_UP}][{_LOW}'’]{{1,24}}(?:-[{_UP}{_LOW}]{{1,24}}){{0,3}}|St\.|Co\.)"
 _SMALL = (
-    "(?:of|the|on|upon|in|under|by|le|la|les|los|las|de|du|des|del|della|dello|delle|dei|degli|dell['’]|di|da|do|dos|das|am|an|der|den|dem|im|zum|zur|bei|auf|sur"
-    "|sous|en|y|e|et|op|aan|van)"
+    "(?:of|the|on|upon|in|under|by|le|la|les|los|las|de|du|des|del|della|dello|delle|dei|degli|di|da|do|dos|das"
+    "|am|an|der|den|dem|im|zum|zur|bei|auf|sur|sous|en|y|e|et|op|aan|van)"
 )
-_NAMES = rf"{_NAME}(?:[ -](?:{_SMALL}[ -]){{0,2}}{_NAME}){{0,3}}"
+_NAMES = rf"{_NAME}(?: (?:{_SMALL} ){{0,2}}{_NAME}){{0,3}}"
 _NUMBER = r"(?<![\w.,/$€£-])[0-9]{1,5}(?:[-/][0-9]{1,4})?[A-Za-z]?(?![\w.])"
 _UK = r"[A-PR-UWYZ](?:[0-9][0-9A-HJKPS-UW]?|[A-HK-Y][0-9][0-9ABEHMNPRV-Y]?) ?[0-9][ABD-HJLNP-UW-Z]{2}(?![A-Za-z0-9])"
 _EIRCODE = r"(?:[AC-FHKNPRTV-Y][0-9][0-9W]) ?[0-9AC-FHKNPRTV-Y]{4}(?![A-Za-z0-9])"
@@ -41,17 +40,15 @@ _CONTINENT = (
 """Postcode and town behind a street of the Continent."""
 _OF = rf"(?:{_SMALL} ){{0,2}}(?:[dl]['’])?"
 _BEFORE = f"(?:{either(_LISTS['before'])})"
-_BEHIND = rf"(?:[{_UP}][{_LOW}]{{1,24}}{either(_LISTS['endings'])}|{either(_LISTS['behind'])})"
+_BEHIND = rf"(?:[{_UP}][{_LOW}{_UP}-]{{1,40}}?{either(_LISTS['endings'], _LISTS['behind'])}|{either(_LISTS['behind'])})"
 _FRENCH = f"(?:{either(_LISTS['french'])})"
-_CHAIN = rf"(?:{_TOWN}(?:[ -](?:{_SMALL}[ -]){{0,2}}{_TOWN}){{0,3}},? ?\n?){{1,5}}(?<=[,\n ])"
 _FLOOR = r"(?:,? [0-9]{1,2}[.ºª°]{1,2} ?[A-Za-z]{0,4}(?![A-Za-z]))?"
 _PATTERNS = {
     "a street": rf"{_STREET}{_ENGLISH_STREET}{_END}(?:,? {_UNIT})?(?:{_TOWNS}{_CLOSED}|{_TOWNS})",
     "one that is an everyday word": rf"{_STREET}{_EVERYDAY_STREET}{_END}(?:,? {_UNIT})?{_TOWNS}{_CLOSED}",
     "a box": rf"P\.? ?O\.? ?Box [0-9]{{1,6}}(?:{_TOWNS}{_CLOSED}|{_TOWNS})",
-    "towns before a British postcode": rf"(?<![A-Za-z])(?:(?:{_UNIT}|{_NUMBER}),? )?{_CHAIN}{_UK}",
     "a postcode after its word": rf"(?<=[Cc]ode)[:： ]{{1,2}}(?:{_UK}|{_EIRCODE})",
-    "Hauptstraße 5": rf"(?<![A-Za-z])(?:{_NAME}[ -]){{0,2}}{_BEHIND}\.? {_NUMBER}{_NO_UNIT}{_CONTINENT}?",
+    "Hauptstraße 5": rf"(?<![A-Za-z])(?:{_NAME} ){{0,2}}{_BEHIND}\.? {_NUMBER}{_NO_UNIT}{_CONTINENT}?",
     "Via Roma 12": (
         rf"(?<![A-Za-z]){_BEFORE} {_OF}{_NAMES},? (?:n[.ºo°]{{0,2}} ?)?{_NUMBER}{_NO_UNIT}{_FLOOR}{_CONTINENT}?"
     ),
@@ -63,6 +60,11 @@ _PATTERNS = {
 }
 _ADDRESS = re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS.values()))
 _LABELLED = re.compile(r"[:： ]{1,2}")
+_BRITISH = re.compile(rf"(?<=[,\n ]){_UK}")
+_PLACES = re.compile(rf"(?<![A-Za-z])(?:(?:[{_UP}][{_LOW}'’-]{{1,24}}|St\.|Co\.|{_SMALL})[, \n]{{1,3}}){{1,14}}\Z")
+_HOUSE = re.compile(rf"(?:{_UNIT}|{_NUMBER}),? \Z")
+_REACH = 120
+"""Maximum number of characters of the places before a British postcode."""
 
 
 @trigger(
@@ -85,3 +87,10 @@ def _extents(text: str) -> Iterator[tuple[int, int]]:
     for match in _ADDRESS.finditer(text):
         label = _LABELLED.match(text, match.start())
         yield label.end() if label else match.start(), match.end()
+    for postcode in _BRITISH.finditer(text):
+        low = max(0, postcode.start() - _REACH)
+        places = _PLACES.search(text, low, postcode.start())
+        if places and (named := re.search(f"[{_UP}]", places[0])):
+            start = places.start() + named.start()
+            house = _HOUSE.search(text, low, start)
+            yield house.start() if house else start, postcode.end()

@@ -36,3 +36,14 @@ def test_what_everything_together_masks(group: str) -> None:
             assert found == [(*place, kind) for place in case.places], case.text
         else:
             assert (case.text, through.text) == (case.text, case.masked)
+
+
+@pytest.mark.parametrize(
+    "unit", ["Alpha Beta Gamma ", "Alpha-Beta-Gamma ", "Alpha, Beta, ", "12 Alpha Beta ", "Karl-Marx-Str. "]
+)
+def test_a_long_line_of_names_is_read_to_its_end(unit: str) -> None:
+    """A pattern that tries every division of such a line would not come to its end."""
+    text = f"{unit * 2_000}12 Elm Grove, Bristol BS6 5DU, seen by Dr. Jane Porter"
+    masked = EVERYTHING.mask(text).text
+    assert masked.endswith("seen by Dr. [NAME]")
+    assert "BS6" not in masked
