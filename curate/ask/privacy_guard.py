@@ -84,10 +84,10 @@ def ask(who: str, why: str | None, context: Context) -> None:
         stop(who, residual(context), context, f", and what it is given may leave ({why})")
 
 
-def reach(who: str, told: Sequence[str] | None, context: Context) -> None:
+def reach(who: str, addresses: Sequence[str] | None, context: Context) -> None:
     """Raise ConfigError before anything is sent to a host that `egress.allow` does not name (`AllowedHosts.refuse`)."""
     section = context.settings.get("egress")
-    egress.AllowedHosts.model_validate(section if isinstance(section, Mapping) else {}).refuse(who, told)
+    egress.AllowedHosts.model_validate(section if isinstance(section, Mapping) else {}).refuse(who, addresses)
 
 
 def may_ask(who: str, model: ProviderConfig, context: Context) -> None:

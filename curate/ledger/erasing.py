@@ -54,10 +54,10 @@ def _quoting(
 ) -> Iterator[str]:
     """Yield the ids of calls that asked about one of the digests, or whose reply holds a piece of a text."""
     row = calls.c
-    wanted = sa.select(row.call_id, row.query_digest, row.slots, row.raw).where(row.raw != "")
-    for name, query, slots, raw in connection.execute(wanted.execution_options(yield_per=CHUNK)):
-        asked = query in queries or not documents.isdisjoint(json.loads(slots))
-        if asked or (quotation.pattern and quotation.search(_unescaped(raw))):
+    replies = sa.select(row.call_id, row.query_digest, row.slots, row.raw).where(row.raw != "")
+    for name, query, slots, raw in connection.execute(replies.execution_options(yield_per=CHUNK)):
+        of_record = query in queries or not documents.isdisjoint(json.loads(slots))
+        if of_record or (quotation.pattern and quotation.search(_unescaped(raw))):
             yield name
 
 

@@ -43,19 +43,19 @@ class AllowedHosts(Section):
                 raise ValueError(f"found {host!r}, expected a host such as api.openai.com or 10.0.0.7:8000")
         return hosts
 
-    def refuse(self, who: str, told: Sequence[str] | None) -> None:
+    def refuse(self, who: str, addresses: Sequence[str] | None) -> None:
         """Raise ConfigError if one of the addresses of a plugin (see `addresses`) is none of these hosts', or unknown.
 
         `who` is the plugin's path in the settings. `*.example.org` stands for every host below example.org.
         """
         if self.allow is None:
             return
-        if told is None:
+        if addresses is None:
             raise ConfigError(
                 f"{who}: its class does not say where it sends texts, so that egress.allow cannot let it; its author "
                 "gives it an attribute `address`"
             )
-        for address in told:
+        for address in addresses:
             self._refuse(who, address, self.allow)
 
     def _refuse(self, who: str, address: str, hosts: Sequence[str]) -> None:
@@ -85,9 +85,10 @@ def addresses(plugin: object) -> tuple[str, ...] | None:
     """
     if declared(plugin) == "local":
         return ()
-    address = getattr(plugin, "address", None)
-    told: tuple[str, ...] | None = getattr(plugin, "addresses", None) if address is None else (address,)
-    return told
+    if (address := getattr(plugin, "address", None)) is not None:
+        return (address,)
+    several: tuple[str, ...] | None = getattr(plugin, "addresses", None)
+    return several
 
 
 def understood(plugin: object) -> bool:

@@ -62,9 +62,8 @@ def beyond(who: str, config: ProviderConfig) -> str | None:
 
 def addresses(config: ProviderConfig) -> tuple[str, ...] | None:
     """Return the addresses that a model is asked at; empty if its kind sends nothing, None if it does not tell."""
-    maker = PROVIDERS.load(config.kind)
-    told = egress.addresses(maker)
-    return (config.base_url,) if config.base_url is not None and told != () else told
+    usual = egress.addresses(PROVIDERS.load(config.kind))
+    return (config.base_url,) if config.base_url is not None and usual != () else usual
 
 
 def key_variable(config: ProviderConfig) -> str | None:

@@ -56,8 +56,8 @@ class Asymmetric:
     @property
     def addresses(self) -> tuple[str, ...] | None:
         """Return the addresses of both encoders; None if one of them does not tell its own."""
-        told = [egress.addresses(side) for side in self.sides.values()]
-        return None if None in told else tuple(address for side in told for address in side or ())
+        by_side = [egress.addresses(side) for side in self.sides.values()]
+        return None if None in by_side else tuple(address for addresses in by_side for address in addresses or ())
 
     def side(self, role: Role) -> Encoder:
         """Return the encoder of a role's texts."""

@@ -127,7 +127,7 @@ NM_000546.6:c.743G>A
 chr17:7674220-7674230
 GSE123456789
 """.strip().splitlines()
-SOMEBODYS_NUMBERS = """
+PERSONAL_NUMBERS = """
 PMID 13912345678
 PMID 010-61234870
 doi 13912345678
@@ -159,7 +159,7 @@ def test_public_codes_pass_by_their_form(code: str) -> None:
     assert found(f"as described ({code}) before") == []
 
 
-@pytest.mark.parametrize("number", SOMEBODYS_NUMBERS)
+@pytest.mark.parametrize("number", PERSONAL_NUMBERS)
 def test_a_number_of_a_person_does_not_pass_as_a_code(number: str) -> None:
     text = f"该研究见{number}，结果如下。"
     masked = masker(Masking(), "zh", key=b"k" * 32).mask(text)
