@@ -1,4 +1,4 @@
-"""What looks like a name and is medicine: drugs, herbs, points, illnesses called after somebody, and numbers compared.
+"""What looks like a name and is medicine: drugs, herbs, points, eponyms, and numbers that are compared.
 
 One veto for every recogniser of names and hospitals, by the word lists of medicine.yaml, so that no rule of names has
 exceptions of its own for medicine.
