@@ -189,7 +189,7 @@ def _public_code() -> re.Pattern[str]:
 
 
 def _someones(code: str) -> bool:
-    """Return whether a number within a public code is also one of a person: a mobile, identity or card number."""
+    """Return whether a public code contains a mobile, identity or card number."""
     from curate.pii.recognisers import identity_numbers, phone
 
     numbers = (re.sub("[ -]", "", number) for number in re.findall(r"\d(?:[ -]?\d){10,18}x?", code))

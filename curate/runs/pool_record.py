@@ -34,7 +34,7 @@ _UNSAID = ("files", "version", "card")
 
 
 def pool_record(run: PanelRun) -> dict[str, Json]:
-    """Return the record of a panel's pool, whatever it has rated before.
+    """Return the record of a panel's pool, the same before and after any of it is rated.
 
     Queries are sorted by id, as agreement resamples them, and passages by position in the pool.
     """
@@ -94,7 +94,7 @@ def export_record(
     return {
         "pool": pool,
         "format": body["format"],
-        "statements": {name: digest(said) for name, said in sorted(statements(body).items())},
+        "statements": {name: digest(content) for name, content in sorted(statements(body).items())},
         "pairs": _rows_digest(pairs.select(*TEXTS, *PAIR)),
         "documents": digest(sorted(doc_ids)),
         "queries": digest(sorted(query_ids)),
@@ -111,8 +111,8 @@ def statements(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a manifest says of the run: entry -> content, those of the card's facts as `card: NAME`."""
     card = body.get("card", {})
     facts = json.loads(card["facts"]) if card else {}
-    of_card = chain(((f"card: {name}", said) for name, said in facts.items()), [("card: form", card.get("form"))])
-    return {**{name: said for name, said in body.items() if name not in _UNSAID}, **dict(of_card)}
+    of_card = chain(((f"card: {name}", content) for name, content in facts.items()), [("card: form", card.get("form"))])
+    return {**{name: content for name, content in body.items() if name not in _UNSAID}, **dict(of_card)}
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,10 @@ class FollowedPool:
     @classmethod
     def of_run(cls, context: Context, ids: PublishedIds) -> "FollowedPool | None":
         """Return the record that the run's judges followed; None if the ledger at hand does not hold it."""
-        record, place = context.done("judge").facts.get("record"), context.ledger or default_path(context.home)
-        if record is None or (isinstance(place, Path) and not place.exists()):
+        record, location = context.done("judge").facts.get("record"), context.ledger or default_path(context.home)
+        if record is None or (isinstance(location, Path) and not location.exists()):
             return None
-        with Ledger(place) as ledger:
+        with Ledger(location) as ledger:
             content = ledger.recorded(str(record))
         pairs = None if content is None else identified(content, context.read("pool", "pool"))
         if pairs is None:

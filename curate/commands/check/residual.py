@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import polars as pl
 
@@ -106,12 +106,23 @@ def listing(run: Path) -> Listing:
             by_place[key] = ("masked", decision.reason, decision.link, None, None)
     ordered = sorted(by_place.items())
     places = tuple(
-        ResidualPlace(number, *key[:3], start, end, reason, state, None, *key[3:])  # type: ignore[arg-type]
-        for number, (key, (state, reason, _, start, end)) in enumerate(ordered, start=1)
+        ResidualPlace(
+            number,
+            cast("Literal['queries', 'corpus']", table),
+            name,
+            field,
+            start,
+            end,
+            reason,
+            state,
+            None,
+            *raw_extent,
+        )
+        for number, ((table, name, field, *raw_extent), (state, reason, _, start, end)) in enumerate(ordered, start=1)
     )
     texts = dict(_located(run, places))
     places = tuple(
-        replace(place, pattern=pattern(*texts[place.number])) if place.number in texts else place for place in places
+        replace(span, pattern=pattern(*texts[span.number])) if span.number in texts else span for span in places
     )
     links = [link for _, (_, _, link, _, _) in ordered]
     gone = sum(key not in by_place or by_place[key][2] != decision.link for key, decision in decided.items())

@@ -52,7 +52,7 @@ class EraseCommand(OnRun):
         work = self.open_run()
         with locked(work.folder):
             record = erasing.found(work.folder, self.query, self.doc)
-            left = erasing.published(work.folder, record) if record else []
+            holding = erasing.published(work.folder, record) if record else []
             if not record:
                 places = Counter[str]()
             elif self.yes:
@@ -60,20 +60,22 @@ class EraseCommand(OnRun):
                     places = erasing.take_out(work, record, ledger)
             else:
                 places = erasing.planned(work.folder, record)
-        removed = tuple(ErasedPlace(place, rows) for place, rows in sorted(places.items()))
+        removed = tuple(ErasedPlace(name, rows) for name, rows in sorted(places.items()))
         ids = (tuple(sorted(record.queries)), tuple(sorted(record.documents)))
-        return Result(Erased(self.yes, *ids, removed, tuple(left)), self._lines(removed, left, *ids))
+        return Result(Erased(self.yes, *ids, removed, tuple(holding)), self._lines(removed, holding, *ids))
 
-    def _lines(self, removed: tuple[ErasedPlace, ...], left: list[Path], queries: Names, documents: Names) -> list[str]:
+    def _lines(
+        self, removed: tuple[ErasedPlace, ...], holding: list[Path], queries: Names, documents: Names
+    ) -> list[str]:
         verb = "are taken out" if self.yes else "would be taken out"
         lines = [
             f"{len(queries):,} queries and {len(documents):,} documents {verb}: {', '.join([*queries, *documents])}"
         ]
         if not (queries or documents):
             return ["nothing is left to erase: all of these were withdrawn before"]
-        lines += [f"  {place.place}: {place.rows:,}" for place in removed]
-        if left:
-            lines += ["still published in:", *(f"  {path}" for path in left)]
+        lines += [f"  {holder.place}: {holder.rows:,}" for holder in removed]
+        if holding:
+            lines += ["still published in:", *(f"  {path}" for path in holding)]
             lines.append("export them anew, and tell those who took the former files that a record was withdrawn")
         if self.yes:
             return [*lines, "next: curate run: the stages are made again without them, from the ledger"]

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from curate.core.config import text_digest
+from curate.core.config import check, text_digest
 from curate.core.errors import ConfigError, suggestion
 from curate.core.records import shown
 from curate.ledger import Ledger
 from curate.ledger.erasing import erase, pieces
 from curate.llm import passages
 from curate.pipeline import stages
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.mark import TEXT_TABLES, Mark
 from curate.pipeline.stage import home
 from curate.pipeline.withdrawn import NAME, Withdrawn
@@ -61,20 +62,20 @@ class RecordsTaken:
     def without(self, table: pl.DataFrame, name: str) -> pl.DataFrame:
         """Return a table of a stage without the rows of the records; `name` tells a table of queries from others."""
         of_side = {"queries": self.queries, "corpus": self.documents}
-        kept = pl.lit(value=True)
+        stays = pl.lit(value=True)
         for column, dtype in table.schema.items():
             if dtype != pl.String or column == "table":
                 continue
             value = pl.col(column)
             if column in _KEYS.values():
                 ids = self.queries if column == "query_id" else self.documents
-                kept &= value.is_null() | ~value.is_in(sorted(ids))
+                stays &= value.is_null() | ~value.is_in(sorted(ids))
             elif "table" in table.columns:
                 for side, ids in of_side.items():
-                    kept &= value.is_null() | (pl.col("table") != side) | ~value.is_in(sorted(ids))
+                    stays &= value.is_null() | (pl.col("table") != side) | ~value.is_in(sorted(ids))
             elif column.endswith("id") or column in ("document", "passage"):
-                kept &= value.is_null() | ~value.is_in(sorted(self.documents if name != "queries" else self.queries))
-        return table.filter(kept)
+                stays &= value.is_null() | ~value.is_in(sorted(self.documents if name != "queries" else self.queries))
+        return table.filter(stays)
 
     def in_file(self, path: Path) -> bool:
         """Return whether a file holds a text of the records, or one of their ids as a cell, a string or a word."""
@@ -132,28 +133,28 @@ def found(run: Path, queries: Iterable[str], documents: Iterable[str]) -> Record
     )
 
 
-def _known(run: Path, side: str, named: set[str], before: set[str]) -> set[str]:
-    """Return the named ids, of texts that were equal in the source and of a document's passages.
+def _known(run: Path, side: str, typed_ids: set[str], withdrawn_ids: set[str]) -> set[str]:
+    """Return the typed ids with those of texts that were equal in the source and of a document's passages.
 
-    ConfigError for an unknown one. One that was withdrawn `before` is unknown once nothing holds it, and passed over.
+    ConfigError for an unknown one. A withdrawn one is unknown once nothing holds it, and passed over.
     """
     key, listed = _KEYS[side], set[str]()
     for path in sorted(run.glob(f"*/{side}.parquet")):
         listed |= set(pl.read_parquet(path, columns=[key])[key])
     equal: dict[str | int, set[str]] = {}
-    for old, kept in _columns(run, "ingest", "aliases", side, "old_id", "kept_id"):
-        equal.setdefault(kept, {kept}).add(old)
+    for old_id, kept_id in _columns(run, "ingest", "aliases", side, "old_id", "kept_id"):
+        equal.setdefault(kept_id, {kept_id}).add(old_id)
     for name, number in _columns(run, "ingest", "classes", side, "id", "class"):
         equal.setdefault(number, set()).add(name)
     listed |= {name for group in equal.values() for name in group}
     ids = set[str]()
-    for name in named:
-        passage_ids = {other for other in listed if other.startswith(f"{name}#")} if side == "corpus" else set[str]()
+    for name in typed_ids:
+        passage_ids = {doc_id for doc_id in listed if doc_id.startswith(f"{name}#")} if side == "corpus" else set[str]()
         found_ids = {member for group in equal.values() if name in group for member in group}
         found_ids |= passage_ids | ({name} & listed)
         if found_ids:
             ids |= found_ids | {name}
-        elif name not in before:
+        elif name not in withdrawn_ids:
             option = "--query" if side == "queries" else "--doc"
             raise ConfigError(f"{option}: found no record {name!r} in {run}; {suggestion(name, sorted(listed))}")
     return ids
@@ -190,9 +191,9 @@ def take_out(work: Run, record: RecordsTaken, ledger: Ledger) -> Counter[str]:
     run, places = work.folder, planned(work.folder, record)
     withdrawn = Withdrawn.read(run).adding(set(record.queries), set(record.documents))
     withdrawn.write(run)
-    limits = work.pipeline.sections["judge"]
-    queries = {text_digest(passages.cut(text, limits.query_tokens)) for text in record.query_texts}  # type: ignore[attr-defined]
-    documents = {text_digest(passages.cut(text, limits.passage_tokens)) for text in record.passages}  # type: ignore[attr-defined]
+    limits = check(JudgeConfig, work.pipeline.settings.get("judge") or {}, "judge")
+    queries = {text_digest(passages.cut(text, limits.query_tokens)) for text in record.query_texts}
+    documents = {text_digest(passages.cut(text, limits.passage_tokens)) for text in record.passages}
     quoted = {piece for text in record.texts for piece in pieces(text)}
     places.update({f"ledger {what}": count for what, count in erase(ledger, queries, documents, quoted).items()})
     for stage in stages.KNOWN:
@@ -218,10 +219,10 @@ def _filter_kept(run: Path, record: RecordsTaken, withdrawn: Withdrawn) -> None:
         gone = Counter[str]()
         for path in sorted(folder.glob("*.parquet")):
             table = pl.read_parquet(path)
-            kept = record.without(table, path.stem)
-            gone[path.name] = len(table) - len(kept)
+            rest = record.without(table, path.stem)
+            gone[path.name] = len(table) - len(rest)
             if gone[path.name]:
-                _write(path, kept)
+                _write(path, rest)
         made_from, texts = dict(mark.made_from), sum(gone[name] for name in TEXT_TABLES)
         if stage == "ingest":
             outside: Any = made_from["outside"]
@@ -247,9 +248,9 @@ def _filter_later(folder: Path, record: RecordsTaken) -> None:
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if path.suffix == ".parquet":
             table = pl.read_parquet(path)
-            kept = record.without(table, path.stem)
-            if len(kept) < len(table):
-                _write(path, kept)
+            rest = record.without(table, path.stem)
+            if len(rest) < len(table):
+                _write(path, rest)
         if path.name != "stage.json" and record.in_file(path):
             path.unlink()
 
@@ -285,9 +286,9 @@ def _take_from_sample(sample: Sample, record: RecordsTaken) -> None:
         _write(sample.folder / "frame.parquet", record.without(frame, "frame"))
     for path in sorted(sample.folder.rglob("*.jsonl")):
         lines = [line for _, line in read_lines(path)]
-        kept = [line for line in lines if line.get("row_id", line.get("item")) not in rows]
-        if len(kept) < len(lines):
-            _rewrite(path, (f"{json.dumps(line, ensure_ascii=False)}\n" for line in kept))
+        rest = [line for line in lines if line.get("row_id", line.get("item")) not in rows]
+        if len(rest) < len(lines):
+            _rewrite(path, (f"{json.dumps(line, ensure_ascii=False)}\n" for line in rest))
     for path in sorted(sample.folder.glob("sheets/*")) if rows else ():  # `curate review export` writes them again
         path.unlink()
 
@@ -296,8 +297,8 @@ def _others(run: Path) -> Iterator[Path]:
     """Yield files of a run that may show texts or name ids: pages, checks, the index of `curate view`."""
     elsewhere = {*stages.KNOWN, "reviews", "pipeline.yaml", ".id", NAME, ".lock", ".held"}
     for path in sorted(run.rglob("*")):
-        parts = path.relative_to(run).parts
-        if path.is_file() and parts[0] not in elsewhere and parts[:2] != ("checks", "mask"):
+        folders = path.relative_to(run).parts
+        if path.is_file() and folders[0] not in elsewhere and folders[:2] != ("checks", "mask"):
             yield path
 
 

@@ -93,9 +93,9 @@ def _statements(body: Mapping[str, Any], pairs: pl.DataFrame, exported: Exported
         (sorted(name for name in {*actual, *record} if actual.get(name) != record.get(name)) for record in records),
         key=len,
     )
-    said = [name for name in others if name not in _IDS]
-    if said:
-        yield f"{manifest.NAME}: {', '.join(said)}: not what `curate export` recorded in the ledger"
+    statements = [name for name in others if name not in _IDS]
+    if statements:
+        yield f"{manifest.NAME}: {', '.join(statements)}: not what `curate export` recorded in the ledger"
     for name, what in _IDS.items():
         if name in others:
             yield f"{what} are not those that `curate export` recorded in the ledger"
@@ -209,15 +209,15 @@ def _compare_figures(
     if pool_votes is None:
         result.unchecked.append(f"agreement, dependence and counts, {_NO_VOTES}")
         return
-    labels, said = body["labels"], body["dependence"]
+    labels, stated = body["labels"], body["dependence"]
     facts = json.loads(body["card"]["facts"]) if "card" in body else {}
     expected: dict[str, Mapping[str, Any]] = {}
-    if said["effective"] is None and said["not_measured"] in _UNMEASURED:
+    if stated["effective"] is None and stated["not_measured"] in _UNMEASURED:
         kin = {name: judge["family"] for name, judge in body["judges"].items()}
         panel, people = sorted(labels["panel"]), pl.DataFrame(schema=_PEOPLE)
         common = in_common(pool_votes.ratings, panel, people, kin, labels["seed"], scale_of(labels))
         common = with_warnings(common)
-        if digest(common.to_json()) != digest(said):
+        if digest(common.to_json()) != digest(stated):
             result.differences.append(f"{manifest.NAME}: dependence: the ledger's votes give another one")
         expected["dependence"] = card_facts.warned(common)
     else:
@@ -247,10 +247,10 @@ def _agreement(
     return card_facts.agreement_rows({**figures.to_json(), "rerank": of_candidates})
 
 
-def _counts(said: Json, record: Mapping[str, Any], pool_votes: PoolVotes, *, reviewed: bool) -> dict[str, Json]:
+def _counts(stated: Json, record: Mapping[str, Any], pool_votes: PoolVotes, *, reviewed: bool) -> dict[str, Json]:
     """Return the card's counts in the form in which they are said: of the panel, and of the published labels."""
     panel = voting.counts(pool_votes.by_rule, record["pooled"])
-    if isinstance(said, Mapping):
+    if isinstance(stated, Mapping):
         return panel
     published = {} if reviewed else voting.counts(pool_votes.verdicts, record["pooled"])
     return {
@@ -259,14 +259,14 @@ def _counts(said: Json, record: Mapping[str, Any], pool_votes: PoolVotes, *, rev
     }
 
 
-def _otherwise(name: str, said: Any, figures: Mapping[str, Any]) -> Iterator[str]:  # noqa: ANN401 - of a card
+def _otherwise(name: str, stated: Any, figures: Mapping[str, Any]) -> Iterator[str]:  # noqa: ANN401 - of a card
     """Yield a sentence on the first of a card's figures that are not the recomputed ones."""
-    if not isinstance(said, Mapping):
+    if not isinstance(stated, Mapping):
         columns = ("panel", "published")
-        said = {f"{column}, {row['']}": row[column] for row in said for column in columns if column in row}
-    others = [key for key, figure in figures.items() if digest(said.get(key)) != digest(figure)]
+        stated = {f"{column}, {row['']}": row[column] for row in stated for column in columns if column in row}
+    others = [key for key, figure in figures.items() if digest(stated.get(key)) != digest(figure)]
     if others:
         yield (
             f"{manifest.NAME}: card: {name}: {len(others):,} figures are others by the ledger, for example "
-            f"{others[0]!r}: {said.get(others[0])!r} here, {figures[others[0]]!r} there"
+            f"{others[0]!r}: {stated.get(others[0])!r} here, {figures[others[0]]!r} there"
         )

@@ -88,7 +88,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _content(path: Path) -> str:
-    """Return all that can be read in a file, whatever it is."""
+    """Return all that can be read in a file of any kind."""
     if path.suffix == ".parquet":
         return json.dumps(pl.read_parquet(path).to_dicts(), ensure_ascii=False, default=str)
     if zipfile.is_zipfile(path):

@@ -269,7 +269,7 @@ LIKE_NAMES = {
 
 @pytest.mark.parametrize("what", LIKE_NAMES)
 def test_what_begins_with_a_surname_stays_behind_a_word_for_a_person(what: str) -> None:
-    """A user can rely on it that drugs, herbs, points and eponyms are no names, whoever takes or has them."""
+    """A user can rely on it that drugs, herbs, points and eponyms are no names behind a word for a person."""
     contexts, names = LIKE_NAMES[what]
     assert damaged(*(around.format(name) for around in contexts for name in names.split())) == {}
 
