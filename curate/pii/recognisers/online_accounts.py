@@ -196,7 +196,7 @@ def ip_address(text: str) -> list[Span]:
 def _is_four(match: re.Match[str]) -> bool:
     """Return whether four numbers are a personal address: no version; small numbers only after a word for addresses."""
     numbers = match[0].split(".")
-    if any(number != str(int(number)) for number in numbers) or not _of_somebody(match[0]):
+    if any(number != str(int(number)) for number in numbers) or not _assignable(match[0]):
         return False
     preceding = match.string[max(0, match.start() - 20) : match.start()]
     if _SAID.search(preceding):
@@ -215,10 +215,10 @@ def _is_colons(candidate: str) -> bool:
     groups = [group for group in candidate.split(":") if group]
     if len(groups) < 3 or not any(len(group) > 2 for group in groups):
         return False
-    return ("::" in candidate or len(groups) == 8) and _of_somebody(candidate)
+    return ("::" in candidate or len(groups) == 8) and _assignable(candidate)
 
 
-def _of_somebody(candidate: str) -> bool:
+def _assignable(candidate: str) -> bool:
     try:
         address = ipaddress.ip_address(candidate)
     except ValueError:
