@@ -15,14 +15,14 @@ from benchmarks.harness import Place, Watch
 from curate.commands.evaluate.loading import FIRST, LARGEST, BatchSizes, collected
 from curate.core.protocols import Vectors
 from curate.retrieval.encoders.dense import Config, DenseEncoder
-from curate.retrieval.similarity.devices import screen_for_pairs, screen_for_search
+from curate.retrieval.similarity.devices import screen_for_pairs
 from curate.retrieval.similarity.diversity import diversify
-from curate.retrieval.similarity.exact_search import top_k
-from curate.retrieval.similarity.float16 import Float16
-from curate.retrieval.similarity.screening import Screen
+from curate.retrieval.similarity.exact_search import nearest_by_faiss, top_k
+from curate.retrieval.similarity.torch_products import TorchFloat32
 from curate.retrieval.vectors.cache import nearness
 
 Result = TypeVar("Result")
+Products = TypeVar("Products")
 Cells = Sequence[str]
 Dtype = Literal["float32", "bfloat16", "float16"]
 DEPTH, T, N = 500, 0.78, 1
@@ -118,20 +118,20 @@ def hold(condition: bool, otherwise: str) -> None:
 
 
 def raced(
-    bench: Bench, choose: Callable[[str, int], Screen], count: int, work: Callable[[Screen], Result]
+    bench: Bench, processor: Products, device: Callable[[TorchFloat32], Products], work: Callable[[Products], Result]
 ) -> tuple[list[Result], list[str]]:
     """Return what the processor and the device come to, and seconds of each; the work is done once before on a device.
 
-    In place of a GPU its screen is computed on the processor.
+    In place of a GPU torch multiplies on the processor.
     """
     import torch
 
-    other = Float16(torch.device("cpu")) if bench.device == "cpu" else choose(bench.device, count)
+    other = device(TorchFloat32(torch.device(bench.device)))
     work(other)  # a device takes its time to begin
     results, seconds = [], []
-    for screen in (choose("cpu", count), other):
+    for products in (processor, other):
         with Watch() as watch:
-            results.append(work(screen))
+            results.append(work(products))
         seconds.append(f"{watch.wall:.2f} s")
     return results, seconds
 
@@ -141,8 +141,8 @@ def search(bench: Bench) -> Iterator[Cells]:
     for kind, make in vectors.SEARCHED.items():
         documents = make(bench.sizes.documents)
         asked, ids = vectors.asked(documents, bench.sizes.queries), [f"d{row:07}" for row in range(len(documents))]
-        work = lambda screen: list(top_k(asked, documents, ids, DEPTH, screen))  # noqa: E731, B023 - used in this turn
-        hits, seconds = raced(bench, screen_for_search, len(asked) * len(documents), work)
+        work = lambda nearest: list(top_k(asked, documents, ids, DEPTH, nearest))  # noqa: E731, B023 - used in this turn
+        hits, seconds = raced(bench, nearest_by_faiss, lambda device: device.nearest, work)
         other = sum(not all(map(np.array_equal, one, two)) for one, two in zip(*hits, strict=True))
         hold(other == 0, f"{other} of {len(asked)} queries have other hits on {bench.device}, {kind}")
         yield [f"{len(documents):,} {kind} vectors, {len(asked)} queries, the best {DEPTH}", *seconds, "equal"]
@@ -152,7 +152,7 @@ def thinning(bench: Bench) -> Iterator[Cells]:
     """Apply the diversity rule: both drop the same items for the same reasons."""
     items = vectors.near_duplicates(bench.sizes.items)
     work = lambda screen: diversify(items, T, N, screen=screen)  # noqa: E731
-    (one, two), seconds = raced(bench, screen_for_pairs, len(items), work)
+    (one, two), seconds = raced(bench, screen_for_pairs("cpu", len(items)), lambda device: device, work)
     other = np.count_nonzero(one.nearest != two.nearest)
     same = np.array_equal(one.similarity, two.similarity, equal_nan=True)
     hold(other == 0 and same, f"{other} of {len(items)} items are decided otherwise on {bench.device}")

@@ -29,7 +29,6 @@ from curate.pipeline.configs import PoolConfig
 from curate.retrieval.id_mapping import IdMapping
 from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.retrievers.dense import in_columns
-from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import top_k
 from curate.system.corpus import TableCorpus
 
@@ -53,8 +52,7 @@ class Mapped:
         asked += draw.standard_normal(asked.shape, dtype=np.float32) / 50
         asked /= np.linalg.norm(asked, axis=1, keepdims=True)
         done = partial(progress, f"searching, {self.name}", len(queries))
-        screen = screen_for_search("cpu", len(asked) * len(documents))
-        yield from in_columns(top_k(asked, documents, ids, depth, screen), ids, done)
+        yield from in_columns(top_k(asked, documents, ids, depth, looked=done), ids, done)
 
 
 def bm25(folder: Path) -> Bm25:

@@ -16,11 +16,12 @@ from filelock import FileLock
 from pydantic import Field, model_validator
 
 from curate.core.config import Json, Section, digest
-from curate.core.errors import ConfigError, DataError, MissingExtra
+from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, Result, Task, Vectors
 from curate.retrieval.similarity.exact_search import longest
 from curate.retrieval.similarity.screening import Rows
+from curate.system.faiss_library import library
 from curate.system.files import sha256
 from curate.system.processes import cores
 
@@ -85,15 +86,6 @@ class IndexRecipe:
         else:
             index.hnsw.efConstruction = self.ef_construction
         return index
-
-
-def library() -> Any:  # noqa: ANN401 - its type stubs lack half of what it has
-    """Return the module `faiss`; MissingExtra if it cannot be imported."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise MissingExtra(f"the engine faiss needs the package faiss ({error}): pip install faiss-cpu") from error
-    return faiss
 
 
 def default_lists(documents: int) -> int:

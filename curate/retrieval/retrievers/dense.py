@@ -12,7 +12,7 @@ from curate.core.progress import StepLabel, counting, furthest
 from curate.core.protocols import Corpus, Encoder, Engine, Hits, Kit, Progress, Vectors, quiet
 from curate.core.records import Hit, Query
 from curate.retrieval.similarity import faiss_search as approximate
-from curate.retrieval.similarity.devices import screen_for_search
+from curate.retrieval.similarity.devices import nearest_on
 from curate.retrieval.similarity.exact_search import Best, places, top_k
 from curate.retrieval.similarity.faiss_search import ApproximateEngine
 from curate.retrieval.similarity.screening import Rows, Scores
@@ -53,8 +53,8 @@ def search_shards(
 def _searched(encoder: Encoder, corpus: Corpus, queries: Vectors, depth: int, device: str, shard: Part) -> BestOfAll:
     """Return the best documents of a part of the corpus; rows are numbered in the whole corpus."""
     ids, documents = of_corpus(encoder, corpus, quiet, shard)
-    screen = screen_for_search(device, len(queries) * len(documents))
-    rows, scores = (np.stack(arrays) for arrays in zip(*top_k(queries, documents, ids, depth, screen), strict=True))
+    best = top_k(queries, documents, ids, depth, nearest_on(device))
+    rows, scores = (np.stack(arrays) for arrays in zip(*best, strict=True))
     return rows + span(len(corpus), *shard).start, scores
 
 
@@ -118,8 +118,7 @@ class DenseRetriever:
         ids, documents = of_corpus(self.encoder, corpus, progress)
         query_vectors = self.encoder.encode(texts, "query")
         looked(0)
-        screen = screen_for_search(self._device, len(query_vectors) * len(documents))
-        rows = top_k(query_vectors, documents, ids, depth, screen, looked)
+        rows = top_k(query_vectors, documents, ids, depth, nearest_on(self._device), looked)
         yield from in_columns(rows, ids, looked)
 
     def _approximate(

@@ -1,33 +1,39 @@
 """Exact nearest neighbours by inner product, in an order that does not depend on block size, threads or machine."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from itertools import pairwise
-from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from curate.core.errors import DataError
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.screening import FLOAT32, Error, Rows, Scores, Screen
+from curate.retrieval.similarity.screening import Rows, Scores, single
+from curate.system.faiss_library import library
 from curate.system.processes import cores
 
-Result = TypeVar("Result")
 Best = tuple[Rows, Scores]
 """Rows of documents and their inner products with a query, best first."""
+Nearest = Callable[[Vectors, Vectors, int], tuple[Vectors, Rows]]
+"""Function of (queries, documents, k) that returns the k highest float32 products of each query, and their rows."""
 
-QUERIES, DOCUMENTS = 1024, 16_384
-"""Maximum queries and documents of one block of scores, of at most QUERIES x DOCUMENTS x 4 bytes: 64 MB."""
+QUERIES, DOCUMENTS = 1024, 65_536
+"""Maximum queries and documents of one search."""
+MARGIN = 16
+"""Number of documents beyond k that are searched for, so that rounding of the k-th product leaves none out."""
 RESCORED = 128
 """Number of rows converted to float64 at a time; so few fit in the CPU's cache, which is twice as fast."""
-PRODUCT_CORES = 2
-"""Number of cores that one matrix product occupies."""
 LONGEST = 1e18
 """Maximum length of a vector, since products of longer ones may overflow float32."""
+
+
+def nearest_by_faiss(queries: Vectors, documents: Vectors, k: int) -> tuple[Vectors, Rows]:
+    """Return the k highest products of each query and their rows, in no order, by FAISS on all cores."""
+    faiss = library()
+    scores, rows = faiss.knn(queries, documents, k, metric=faiss.METRIC_INNER_PRODUCT)
+    return scores, rows
 
 
 def top_k(
@@ -35,15 +41,15 @@ def top_k(
     documents: Vectors,
     ids: Sequence[str],
     k: int,
-    screen: Screen = FLOAT32,
+    nearest: Nearest = nearest_by_faiss,
     looked: Callable[[int], None] = lambda _queries: None,
 ) -> Iterator[Best]:
     """Yield, for each query, the rows of the min(k, documents) best documents and their inner products, best first.
 
-    The order is by the float64 product of the stored vectors, then by document id. The screen's less precise product
-    selects candidates, block by block: documents within its error of the k-th best so far. They are rescored at the
-    end. `documents` may be a memory-mapped file larger than memory; it is read in order, once per `QUERIES` queries.
-    `looked` is called with the progress in queries; its last value is below their number.
+    The order is by the float64 product of the stored vectors, then by document id. `nearest` only selects candidates by
+    its float32 products; decision 0022 says why none is missed. `documents` may be a memory-mapped file larger than
+    memory; it is read in order, once per `QUERIES` queries, and once more for queries of the block whose margin proves
+    nothing. `looked` is called with the progress in queries; its last value is below their number.
 
     DataError if a vector has NaN or infinity or is longer than `LONGEST`, or if the shapes do not fit.
     """
@@ -60,94 +66,62 @@ def top_k(
 
     with ThreadPoolExecutor(cores()) as pool:
         for start in range(0, len(queries), QUERIES):
-            block = np.ascontiguousarray(queries[start : start + QUERIES])
+            block = queries[start : start + QUERIES]
 
             def report_share(share: float, offset: int = start, queries: int = len(block)) -> None:
                 looked(offset + int(share * queries))
 
-            yield from pool.map(ranked, block, _screened(block, documents, k, screen, report_share))
+            yield from pool.map(ranked, block, _candidates(block, documents, k, nearest, report_share))
 
 
-def _screened(
-    queries: Vectors, documents: Vectors, k: int, screen: Screen, looked: Callable[[float], None]
+def _candidates(
+    queries: Vectors, documents: Vectors, k: int, nearest: Nearest, looked: Callable[[float], None]
 ) -> list[Rows]:
-    """Return, for each query, the rows of all documents that may be among its k best, ascending."""
-    candidates_by_query = [_Candidates(k) for _ in queries]
-    loaded_queries = screen.load(queries, longest(queries, "query"))
-    floors = np.full(len(queries), -np.inf)
+    """Return, for each query, rows of documents among which its k best are, by float64 product, ties included.
 
-    def multiplied(start: int) -> tuple[Any, Error]:
-        block = documents[start : start + DOCUMENTS]
-        loaded = screen.load(block, longest(block, "document", np.arange(start, start + len(block))))
-        return screen.product(loaded_queries, loaded), screen.error(loaded_queries, loaded)
-
-    starts = range(0, len(documents), DOCUMENTS)
-    for start, (scores, error) in zip(starts, _ahead(multiplied, starts), strict=True):
-        if start == 0 and min(len(documents), DOCUMENTS) > k:
-            kth = screen.kth(scores, k)
-            floors = kth - error.of(kth)
-        remaining = iter(candidates_by_query)  # tiles come in the order of the queries
-        for edges, columns, tile_products in screen.at_least(scores, error.least(floors)):
-            rows, slack = columns + start, error.of(tile_products)
-            lowest, highest = tile_products - slack, tile_products + slack
-            for (low, high), query_candidates in zip(pairwise(edges), remaining, strict=False):
-                query_candidates.add(rows[low:high], lowest[low:high], highest[low:high])
-        floors = np.maximum(floors, [query_candidates.floor for query_candidates in candidates_by_query])
-        looked(start / len(documents))
-    return [query_candidates.rows() for query_candidates in candidates_by_query]
-
-
-def _ahead(function: Callable[[int], Result], items: Iterable[int]) -> Iterator[Result]:
-    """Yield the function's result for each item; a thread computes the next one while the caller uses the last.
-
-    On two cores or fewer no thread is used, since a matrix product occupies both.
+    With an error of a float32 product of at most e, k documents have exact products of at least s - e, where s is the
+    k-th highest float32 product. So all of the best have float32 products of at least s - 2e, and the rows found are
+    complete if the lowest of them is below that. Otherwise, every document is looked at for the query.
     """
-    if cores() <= PRODUCT_CORES:
-        yield from map(function, items)
-        return
-    with ThreadPoolExecutor(1) as pool:
-        pending: Future[Result] | None = None
-        for argument in items:
-            last, pending = pending, pool.submit(function, argument)
-            if last:
-                yield last.result()
-        if pending:
-            yield pending.result()
+    rough_queries, width = _float32(queries), min(k + MARGIN, len(documents))
+    longest_query, longest_document = longest(queries, "query"), 0.0
+    scores, rows = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
+    for start in range(0, len(documents), DOCUMENTS):
+        block = documents[start : start + DOCUMENTS]
+        row_numbers = np.arange(start, start + len(block))
+        longest_document = max(longest_document, longest(block, "document", row_numbers))
+        block_scores, block_rows = nearest(rough_queries, _float32(block), min(width, len(block)))
+        scores, rows = np.hstack([scores, block_scores]), np.hstack([rows, block_rows + start])
+        if scores.shape[1] > width:
+            best = np.argpartition(-scores, width - 1, axis=1)[:, :width]
+            scores, rows = np.take_along_axis(scores, best, 1), np.take_along_axis(rows, best, 1)
+        looked(start / len(documents))
+    if not len(documents):
+        return list(rows)
+    kth = np.partition(scores, max(width - k, 0), axis=1)[:, max(width - k, 0)]
+    floors = kth.astype(np.float64) - 2 * single(queries.shape[1], longest_query, longest_document)
+    candidates = [query_rows[near] for query_rows, near in zip(rows, scores >= floors[:, None], strict=True)]
+    if width < len(documents) and len(open_queries := np.flatnonzero(scores.min(axis=1) >= floors)):
+        complete = _not_below(rough_queries[open_queries], documents, floors[open_queries])
+        for query, query_rows in zip(open_queries.tolist(), complete, strict=True):
+            candidates[query] = query_rows
+    return candidates
 
 
-@dataclass
-class _Candidates:
-    """Candidates of one query: the documents added so far that may be among its k best."""
+def _not_below(queries: Vectors, documents: Vectors, floors: Scores) -> list[Rows]:
+    """Return, for each query, the rows of all documents with a float32 product of at least its floor."""
+    found: list[list[Rows]] = [[] for _ in queries]
+    step = max(DOCUMENTS // 4, 1)  # products of all documents of a block take more memory than the best of them
+    for start in range(0, len(documents), step):
+        for query_rows, products, floor in zip(
+            found, queries @ _float32(documents[start : start + step]).T, floors, strict=True
+        ):
+            query_rows.append(np.flatnonzero(products >= floor) + start)
+    return [np.concatenate(query_rows) for query_rows in found]
 
-    k: int
-    floor: float = -np.inf
-    """Lower bound of the k-th best product."""
-    _blocks: list[tuple[Rows, Scores, Scores]] = field(default_factory=list)
-    """Blocks of (rows of documents, lower bounds, upper bounds of their products)."""
-    _new: int = 0
-    """Number of documents added since the last pruning."""
 
-    def add(self, rows: Rows, lowest: Scores, highest: Scores) -> None:
-        """Add documents with lower and upper bounds of their products."""
-        self._blocks.append((rows, lowest, highest))
-        self._new += len(rows)
-        if self._new >= self.k:
-            self._prune()
-
-    def _prune(self) -> None:
-        rows, lowest, highest = (np.concatenate(arrays) for arrays in zip(*self._blocks, strict=True))
-        if len(rows) > self.k:
-            self.floor = float(np.partition(lowest, len(rows) - self.k)[len(rows) - self.k])
-            possible = np.flatnonzero(highest >= self.floor)
-            rows, lowest, highest = rows[possible], lowest[possible], highest[possible]
-        self._blocks, self._new = [(rows, lowest, highest)], 0
-
-    def rows(self) -> Rows:
-        """Return the rows of the remaining documents, ascending."""
-        if not self._blocks:
-            return np.empty(0, dtype=np.int64)
-        self._prune()
-        return self._blocks[0][0]
+def _float32(rows: Vectors) -> Vectors:
+    return np.ascontiguousarray(rows, dtype=np.float32)
 
 
 def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
@@ -157,9 +131,10 @@ def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
     """
     wide, scores = vector.astype(np.float64), np.empty(len(rows))
     buffer = np.empty((min(RESCORED, len(rows)), matrix.shape[1]))
+    taken = np.empty(buffer.shape, matrix.dtype)
     for start in range(0, len(rows), RESCORED):
         block = rows[start : start + RESCORED]
-        buffer[: len(block)] = matrix[block]
+        buffer[: len(block)] = np.take(matrix, block, 0, taken[: len(block)], "clip")  # without a copy, by "clip"
         np.einsum("ij,j->i", buffer[: len(block)], wide, out=scores[start : start + RESCORED])
     return scores
 

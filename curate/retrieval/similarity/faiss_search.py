@@ -13,7 +13,7 @@ from curate.core.config import Json
 from curate.core.errors import CheckFailed
 from curate.core.protocols import Engine, Progress, Vectors
 from curate.core.sampling import generator
-from curate.retrieval.similarity.devices import screen_for_search
+from curate.retrieval.similarity.devices import nearest_on
 from curate.retrieval.similarity.exact_search import Best, check, longest, places, products, top_k
 from curate.retrieval.similarity.screening import Rows
 from curate.system.processes import cores
@@ -70,8 +70,7 @@ class Asked:
 
     def exact(self, queries: Vectors, looked: Callable[[int], None] = lambda _queries: None) -> Iterator[Best]:
         """Yield the result of exact search for `queries`, as `top_k`."""
-        screen = screen_for_search(self.device, len(queries) * len(self.documents))
-        return top_k(queries, self.documents, self.ids, self.depth, screen, looked)
+        return top_k(queries, self.documents, self.ids, self.depth, nearest_on(self.device), looked)
 
 
 def search(

@@ -8,6 +8,7 @@ from curate.core.protocols import Vectors
 from curate.retrieval.similarity.exact_search import longest, pair_products
 from curate.retrieval.similarity.near_duplicates import DIGITS, by_item
 from curate.retrieval.similarity.screening import Rows, Scores
+from curate.system.faiss_library import library
 
 LINKS, BUILDING, SEARCHING = 32, 80, 64
 """Parameters of the graph: neighbours per item, candidates when adding, candidates when searching."""
@@ -22,8 +23,7 @@ class Graph:
     """
 
     def __init__(self, vectors: Vectors, t: float, k: int) -> None:
-        import faiss
-
+        faiss = library()
         self._vectors, self._t, self._k = vectors.view(np.ndarray), round(t, DIGITS), k
         self._kept: list[Rows] = []
         self._index = faiss.IndexHNSWFlat(vectors.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)

@@ -1,7 +1,6 @@
 """Approximate products of vectors as 8-bit integers, with a bound on their error."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -11,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.screening import GIB, Error, Rows, Scores, Tile, kth_highest, not_below
+from curate.retrieval.similarity.screening import GIB, Rows, Scores
 
 if TYPE_CHECKING:
     import torch
 
 CACHED = 128
 """Number of rows quantised at a time; so few fit in the CPU's cache."""
-LIMITS = np.iinfo(np.int32)
 WIDTH = 64
 """Multiple to which rows are zero-padded, since torch 2.13 multiplies rows of one number wrongly."""
 
@@ -79,30 +77,20 @@ class Int8:
         sums = torch._int_mm(left.numbers, right.numbers.T)  # noqa: SLF001
         return WholeProducts(sums.numpy(), left.step * right.step)
 
-    def kth(self, scores: WholeProducts, k: int) -> Scores:
-        """Return the k-th highest product of each row."""
-        return kth_highest(scores.numbers, k) * scores.step
-
-    def at_least(self, scores: WholeProducts, floors: Scores) -> Iterator[Tile]:
-        """Yield tiles of `TILE` rows."""
-        limits = np.clip(np.floor(floors / scores.step), LIMITS.min, LIMITS.max).astype(np.int32)
-        for edges, columns, whole_products in not_below(scores.numbers, limits):
-            yield edges, columns, whole_products * scores.step
-
     def above(self, scores: WholeProducts, floor: float) -> tuple[Rows, Rows, Scores]:
         """Return rows, columns and products from one pass over the matrix."""
         indexes = np.flatnonzero(scores.numbers >= math.floor(floor / scores.step))
         rows, columns = np.divmod(indexes, scores.numbers.shape[1])
         return rows, columns, scores.numbers.ravel()[indexes] * np.float64(scores.step)
 
-    def error(self, left: Whole, right: Whole) -> Error:
+    def error(self, left: Whole, right: Whole) -> float:
         """Return the error bound |dx| |y| + |x - dx| |dy|, where dx and dy are the quantisation errors of x and y.
 
         It holds for any vectors by Cauchy and Schwarz, since xy - (x - dx)(y - dy) = dx y + (x - dx) dy. Rotation in
         single precision adds at most dim * 2^-24 |R| |x| to dx (Higham, as for float32), where |R|, of absolute values,
         is at most sqrt(dim). This is doubled, since the matrix, too, is only exact to single precision.
         """
-        return Error(left.astray * right.longest + (left.longest + left.astray) * right.astray)
+        return left.astray * right.longest + (left.longest + left.astray) * right.astray
 
 
 @cache

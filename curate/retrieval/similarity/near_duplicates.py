@@ -9,7 +9,7 @@ import numpy as np
 
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity.exact_search import longest, pair_products, products
-from curate.retrieval.similarity.screening import FLOAT32, Error, Rows, Scores, Screen
+from curate.retrieval.similarity.screening import FLOAT32, Rows, Scores, Screen
 
 DIGITS = 5
 """Decimal places to which similarities are rounded before comparison with the threshold, so that reruns agree."""
@@ -102,26 +102,25 @@ class Alike:
                 for side in (left, right)
             ]
             error = screen.error(*blocks)
-            candidates = screen.above(screen.product(*blocks), float(error.least(self._bound)))
-            doubtful = candidates[2] - error.of(candidates[2]) <= self._bound  # within error of the threshold
+            candidates = screen.above(screen.product(*blocks), self._bound - error)
+            doubtful = candidates[2] - error <= self._bound  # within error of the threshold
             crowded = bool(np.count_nonzero(doubtful) > CROWDED * len(left.items) * len(right.items))
             if screen is not FLOAT32:
                 self._looks, self._crowds = self._looks + 1, self._crowds + crowded
             if not crowded:
                 return self._decided(left, right, candidates, error)
-        wide, error = [self._vectors[side.items].astype(np.float64) for side in (left, right)], error.finer(2.0**-29)
+        wide, error = [self._vectors[side.items].astype(np.float64) for side in (left, right)], error * 2.0**-29
         exact = wide[0] @ wide[1].T
-        rows, columns = np.nonzero(exact > error.least(self._bound))
+        rows, columns = np.nonzero(exact > self._bound - error)
         return self._decided(left, right, (rows, columns, exact[rows, columns]), error)
 
     def _decided(
-        self, left: _Part, right: _Part, candidates: tuple[Rows, Rows, Scores], error: Error
+        self, left: _Part, right: _Part, candidates: tuple[Rows, Rows, Scores], error: float
     ) -> tuple[Rows, Rows, Scores]:
         """Return those of a screen's candidates that are above t; pairs within its error of t are rescored exactly."""
         rows, columns, values = candidates
-        slack = error.of(values)
-        self._error = max(self._error, float(slack.max(initial=0.0)))
-        doubtful = np.flatnonzero(values - slack <= self._bound)
+        self._error = max(self._error, error)
+        doubtful = np.flatnonzero(values - error <= self._bound)
         above = np.ones(len(rows), bool)
         pairs = self._vectors, left.items[rows[doubtful]], self._vectors, right.items[columns[doubtful]]
         above[doubtful] = np.round(pair_products(*pairs), DIGITS) > self._t

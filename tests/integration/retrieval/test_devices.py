@@ -1,31 +1,31 @@
-"""Rough products: whoever computes them, they are as near as they say, and what they screen decides nothing."""
+"""Rough products: wherever they are computed, they are as near as they say, and decide nothing that is in doubt."""
 
-import math
+import os
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
-from curate.core.errors import ConfigError, DataError, MissingExtra
+from curate.core.errors import ConfigError, MissingExtra
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity import devices, diversity, exact_search, near_duplicates
-from curate.retrieval.similarity.bf16 import BFloat16, Bits, RowsBf16, sums_in_float32
-from curate.retrieval.similarity.devices import bf16_pays, int8_pays, screen_for_pairs, screen_for_search
+from curate.retrieval.similarity.devices import int8_pays, nearest_on, screen_for_pairs
 from curate.retrieval.similarity.diversity import diversify
-from curate.retrieval.similarity.exact_search import Best, longest, products, top_k, unit
-from curate.retrieval.similarity.float16 import Float16
+from curate.retrieval.similarity.exact_search import Best, Nearest, longest, nearest_by_faiss, products, top_k, unit
 from curate.retrieval.similarity.int8 import Int8, Whole, WholeProducts, sums_exactly
-from curate.retrieval.similarity.screening import FLOAT32, Float32, Rows, Scores, Screen, Tile
+from curate.retrieval.similarity.screening import FLOAT32, Float32, Screen
+from curate.retrieval.similarity.torch_products import TorchFloat32
+from curate.system import faiss_library
 
 torch = pytest.importorskip("torch")
-HALF = Float16(torch.device("cpu"))
-INT8, BF16 = Int8(), BFloat16()
-SCREENS: dict[str, Screen] = {"float32": FLOAT32, "float16": HALF, "bf16": BF16, "int8": INT8}
-ROUGH = {"float32": 0.001, "float16": 0.004, "bf16": 0.012, "int8": 0.06}
+TORCH, INT8 = TorchFloat32(torch.device("cpu")), Int8()
+SCREENS: dict[str, Screen] = {"float32": FLOAT32, "torch": TORCH, "int8": INT8}
+ROUGH = {"float32": 0.001, "torch": 0.001, "int8": 0.06}
 """How far a product of unit vectors may be from the exact one, for a screen to be worth its while."""
+SEARCHES: dict[str, Nearest] = {"faiss": nearest_by_faiss, "torch": TORCH.nearest}
 
 
 def directions(rows: int, dim: int, seed: int) -> Vectors:
@@ -41,8 +41,12 @@ def listed(best: Iterator[Best]) -> list[tuple[list[int], list[float]]]:
     return [(rows.tolist(), scores.tolist()) for rows, scores in best]
 
 
-def by_row(tiles: Iterable[Tile]) -> list[tuple[Rows, Scores]]:
-    return [(columns[low:high], values[low:high]) for edges, columns, values in tiles for low, high in pairwise(edges)]
+def whole(screen: Screen, left: Any, right: Any) -> Vectors:
+    """Return all products of two loaded blocks."""
+    rows, columns, values = screen.above(screen.product(left, right), -1e6)
+    found = np.zeros((rows.max() + 1, columns.max() + 1))
+    found[rows, columns] = values
+    return found
 
 
 def adversarial(seed: int) -> tuple[Vectors, Vectors, list[str], int]:
@@ -62,8 +66,8 @@ def adversarial(seed: int) -> tuple[Vectors, Vectors, list[str], int]:
         documents = draw.integers(-1, 2, (count, dim)) * 2.0 ** draw.integers(-3, 4)
     elif kind == 3:
         documents *= 10.0 ** draw.integers(-30, 10, (count, 1))
-    elif kind == 4:  # just above and below halves of a bfloat16's last bit
-        documents = np.sign(documents) * (1 + 2.0**-8 * (0.5 + 2.0**-14 * draw.integers(-1, 2, (count, dim))))
+    elif kind == 4:  # many of the same direction, so that a margin is full of ties
+        documents[draw.random(count) < 0.8] = documents[0]
     elif kind == 5:
         documents[draw.random(count) < 0.3] = 0
     queries = documents[draw.integers(0, count, asked)] + 0.01 * draw.standard_normal((asked, dim)) * (kind != 2)
@@ -85,11 +89,11 @@ def literal(queries: Vectors, documents: Vectors, ids: Sequence[str], k: int) ->
 def searched_as_the_rule_says(seeds: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in seeds:
         case = adversarial(seed)
-        monkeypatch.setattr(exact_search, "DOCUMENTS", 1 + seed % 40)
-        monkeypatch.setattr(exact_search, "cores", partial(int, 2 + seed % 2))  # without a thread ahead, and with one
+        monkeypatch.setattr(exact_search, "DOCUMENTS", 4 + seed % 40)
+        monkeypatch.setattr(exact_search, "MARGIN", seed % 5)
         expected = literal(*case)
-        for screen in (FLOAT32, BF16):
-            assert listed(top_k(*case, screen)) == expected, seed
+        for name, nearest in SEARCHES.items():
+            assert listed(top_k(*case, nearest)) == expected, (seed, name)
 
 
 def test_adversarial_searches_are_as_the_rule_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,17 +105,6 @@ def test_5000_adversarial_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     searched_as_the_rule_says(range(5_000), monkeypatch)
 
 
-def test_bfloat16_below_zero() -> None:
-    """Floors of all signs, with products of both zeros: bits of negative numbers are in the other order."""
-    values = np.array([[-2.0, -1.0, -(2.0**-120), -0.0, 0.0, 2.0**-120, 1.0, 3.0]], np.float32)
-    scores = BF16.product(BF16.load(np.ones((1, 1), np.float32), 1.0), BF16.load(values.T, 3.0))
-    for floor in (*values[0].tolist(), -1.5, 0.5, -math.inf, math.inf):
-        ((columns, found),) = by_row(BF16.at_least(scores, np.array([floor])))
-        assert columns.tolist() == np.flatnonzero(values[0] >= floor).tolist()
-        assert found.tolist() == values[0, columns].tolist()
-    assert [BF16.kth(scores, k).tolist() for k in (1, 3, 8)] == [[3.0], [2.0**-120], [-2.0]]
-
-
 @pytest.mark.parametrize("name", SCREENS)
 @pytest.mark.parametrize("length", [1.0, 1e-3, 50.0])
 def test_products_are_within_the_error(name: str, length: float) -> None:
@@ -120,46 +113,29 @@ def test_products_are_within_the_error(name: str, length: float) -> None:
         left, right = np.float32(length) * directions(60, dim, 1), directions(90, dim, 2)
         sizes = [longest(vectors, "") for vectors in (left, right)]
         blocks = [screen.load(*each) for each in zip((left, right), sizes, strict=True)]
-        scores = screen.product(*blocks)
-        found = np.array([values for _, values in by_row(screen.at_least(scores, np.full(60, -math.inf)))])
+        found = whole(screen, *blocks)
         exact = left.astype(np.float64) @ right.astype(np.float64).T
-        bound = screen.error(*blocks).of(found)
+        bound = screen.error(*blocks)
         assert (np.abs(found - exact) <= bound).all()
-        assert bound.max() < ROUGH[name] * sizes[0] * sizes[1] + 1e-6, "else it would screen nothing"
+        assert bound < ROUGH[name] * sizes[0] * sizes[1] + 1e-6, "else it would screen nothing"
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_at_least_and_kth_are_those_of_a_sort(name: str) -> None:
+def test_above_is_what_a_comparison_selects(name: str) -> None:
     screen = SCREENS[name]
-    scores = screen.product(screen.load(directions(20, 5, 3), 1.0), screen.load(directions(300, 5, 4), 1.0))
-    plain = np.array([values for _, values in by_row(screen.at_least(scores, np.full(20, -math.inf)))])
-    for k in (1, 17, 300):
-        assert screen.kth(scores, k).tolist() == np.sort(plain, axis=1)[:, 300 - k].tolist()
-    floors = np.linspace(-1.5, 1.5, 20)
-    for row, (columns, values) in enumerate(by_row(screen.at_least(scores, floors))):
-        assert set(np.flatnonzero(plain[row] >= floors[row])) <= set(columns.tolist()), "nothing is lost"
-        assert values.tolist() == plain[row, columns].tolist()
-        assert (values >= floors[row] - 0.005).all()
-
-
-@pytest.mark.parametrize("name", SCREENS)
-def test_above_is_at_least_of_one_floor(name: str) -> None:
-    screen = SCREENS[name]
-    scores = screen.product(screen.load(directions(20, 5, 3), 1.0), screen.load(directions(300, 5, 4), 1.0))
+    blocks = screen.load(directions(20, 5, 3), 1.0), screen.load(directions(300, 5, 4), 1.0)
+    plain = whole(screen, *blocks)
     for floor in (-2.0, 0.1, 0.9999, 2.0):
-        expected = by_row(screen.at_least(scores, np.full(20, floor)))
-        rows, columns, values = screen.above(scores, floor)
-        assert rows.tolist() == [row for row, (found, _) in enumerate(expected) for _ in found]
-        assert columns.tolist() == [column for found, _ in expected for column in found]
-        assert values.tolist() == [value for _, found in expected for value in found]
+        rows, columns, values = screen.above(screen.product(*blocks), floor)
+        assert values.tolist() == plain[rows, columns].tolist()
+        assert set(zip(*np.nonzero(plain >= floor), strict=True)) <= set(zip(rows, columns, strict=True))
+        assert (np.diff(rows) >= 0).all()
+        assert (values >= floor - 0.005).all()
 
 
-@pytest.mark.parametrize("screen", [HALF, BF16, INT8], ids=["float16", "bf16", "int8"])
-def test_rough_products_find_and_keep_the_same(screen: Screen) -> None:
-    documents, queries = directions(3000, 96, 5), directions(40, 96, 6)
-    ids = [f"d{row * 7919 % 3000}" for row in range(3000)]
-    expected = listed(top_k(queries, documents, ids, 100))
-    assert listed(top_k(queries, documents, ids, 100, screen)) == expected
+@pytest.mark.parametrize("screen", [TORCH, INT8], ids=["torch", "int8"])
+def test_rough_products_keep_the_same(screen: Screen) -> None:
+    documents = directions(3000, 96, 5)
     for t in (0.3, 0.9, 0.99999):
         one, other = diversify(documents, t), diversify(documents, t, screen=screen)
         assert one.kept.tolist() == other.kept.tolist()
@@ -174,15 +150,10 @@ def test_vectors_in_any_order_of_memory(name: str, rows: int) -> None:
     wide = np.zeros((2 * rows, 12), np.float32)
     wide[::2, ::2] = vectors
     plain = screen.load(vectors, 1.01)
-    expected = [
-        values.tolist() for _, values in by_row(screen.at_least(screen.product(plain, plain), np.full(rows, -2.0)))
-    ]
+    expected = whole(screen, plain, plain)
     for same in (wide[::2, ::2], np.asfortranarray(vectors), vectors[::-1].copy()[::-1]):
         block = screen.load(same, 1.01)
-        found = [
-            values.tolist() for _, values in by_row(screen.at_least(screen.product(block, plain), np.full(rows, -2.0)))
-        ]
-        assert np.array(found) == pytest.approx(np.array(expected), abs=screen.error(block, plain).absolute)
+        assert whole(screen, block, plain) == pytest.approx(expected, abs=screen.error(block, plain))
 
 
 class Saturating(Int8):
@@ -198,24 +169,6 @@ class Saturating(Int8):
 def test_a_processor_whose_sums_are_cut_off_is_found_out() -> None:
     assert sums_exactly(INT8)
     assert not sums_exactly(Saturating())
-
-
-class Forgetting(BFloat16):
-    """Adds in bfloat16, some numbers at a time, as a library that cuts long vectors into pieces might."""
-
-    width = 64
-
-    def product(self, left: RowsBf16, right: RowsBf16) -> Bits:
-        pieces = zip(left.rows.split(self.width, dim=1), right.rows.split(self.width, dim=1), strict=True)
-        found: Bits = sum(one @ other.T for one, other in pieces).view(torch.int16).numpy()
-        return found
-
-
-@pytest.mark.parametrize("width", [16, 64, 256, 512])
-def test_sums_in_bfloat16_are_found_out(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sums_in_float32(BF16)
-    monkeypatch.setattr(Forgetting, "width", width)
-    assert not sums_in_float32(Forgetting())
 
 
 def just_below(t: float, rows: int) -> Vectors:
@@ -255,48 +208,68 @@ def test_what_had_room_has_it_in_single_precision_too(monkeypatch: pytest.Monkey
     assert sum(len(part.items) for part in parts if part.loaded is not None) == 8, "of 32 and twice 4; 32 are too many"
 
 
-def test_vectors_that_half_precision_cannot_hold_are_refused() -> None:
-    with pytest.raises(DataError, match="longer than 100; normalise"):
-        list(top_k(np.full((1, 4), 300, np.float32), np.ones((2, 4), np.float32), ["a", "b"], 1, HALF))
+def test_torch_multiplies_in_single_precision_whatever_is_permitted() -> None:
+    torch.set_float32_matmul_precision("medium")
+    try:
+        products = TORCH.product(TORCH.load(directions(5, 8, 1), 1.0), TORCH.load(directions(5, 8, 2), 1.0))
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert products.dtype == torch.float32
 
 
-def test_without_torch_numpy_compares(monkeypatch: pytest.MonkeyPatch) -> None:
-    for pays in (int8_pays, bf16_pays):
-        pays.cache_clear()
+def test_without_torch_the_processor_compares(monkeypatch: pytest.MonkeyPatch) -> None:
+    int8_pays.cache_clear()
     monkeypatch.setattr(devices, "installed", lambda module: module != "torch")
     monkeypatch.setitem(sys.modules, "torch", None)
     for device in ("auto", "cpu"):
-        assert screen_for_pairs(device, 10**6) is screen_for_search(device, 10**9) is FLOAT32
+        assert screen_for_pairs(device, 10**6) is FLOAT32
+        assert nearest_on(device) is nearest_by_faiss
     with pytest.raises(MissingExtra, match=r"engine.device: 'cuda:0'.*curate-ir\[dense\]"):
-        screen_for_search("cuda:0", 1)
-    for pays in (int8_pays, bf16_pays):
-        pays.cache_clear()
+        nearest_on("cuda:0")
+    int8_pays.cache_clear()
 
 
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert screen_for_pairs("cpu", devices.ITEMS - 1) is screen_for_search("cpu", devices.PRODUCTS - 1) is FLOAT32
+    assert screen_for_pairs("cpu", devices.ITEMS - 1) is FLOAT32
     monkeypatch.setattr(devices, "int8_pays", lambda: True)
-    monkeypatch.setattr(devices, "bf16_pays", lambda: True)
     assert isinstance(screen_for_pairs("cpu", devices.ITEMS), Int8)
-    assert isinstance(screen_for_search("cpu", devices.PRODUCTS), BFloat16)
     if not torch.cuda.is_available():
-        assert screen_for_search("auto", 1) is FLOAT32
+        assert nearest_on("auto") is nearest_by_faiss
         with pytest.raises(ConfigError, match=r"engine\.device: 'cuda' cannot be used"):
-            screen_for_search("cuda", 1)
+            nearest_on("cuda")
     with pytest.raises(ConfigError, match=r"engine\.device: 'gpu'"):
         screen_for_pairs("gpu", 1)
 
 
-def test_torch_is_loaded_for_large_searches_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "bf16_pays", lambda: True)
-    monkeypatch.delitem(sys.modules, "torch")
-    assert screen_for_search("cpu", devices.LOADING - 1) is FLOAT32
-    assert isinstance(screen_for_search("cpu", devices.LOADING), BFloat16)
+KERNELS = """
+import os
+import curate.system.faiss_library as faiss_library
+faiss_library.library()
+assert os.environ.get("OPENBLAS_CORETYPE") == {kept!r}
+from threadpoolctl import threadpool_info
+libraries = [each for each in threadpool_info() if "faiss" in each["filepath"]]
+print([each["architecture"] for each in libraries if "architecture" in each])
+"""
+
+
+@pytest.mark.skipif(not faiss_library.has_avx2(), reason="the processor has no AVX2")
+@pytest.mark.parametrize("kept", [None, "Sandybridge"])
+def test_faiss_multiplies_by_the_instructions_of_this_processor(kept: str | None) -> None:
+    """Kernels that the user has named are not changed, and nothing is left in the environment."""
+    environment = {**os.environ, **({"OPENBLAS_CORETYPE": kept} if kept else {})}
+    command = [sys.executable, "-c", KERNELS.format(kept=kept)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([kept or "Haswell"])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_a_gpu_finds_and_keeps_the_same() -> None:
     documents, queries = directions(30_000, 384, 7), directions(300, 384, 8)
-    ids, gpu = [str(row) for row in range(30_000)], screen_for_search("cuda", 1)
-    assert listed(top_k(queries, documents, ids, 500, gpu)) == listed(top_k(queries, documents, ids, 500))
-    assert diversify(documents, 0.8, screen=gpu).nearest.tolist() == diversify(documents, 0.8).nearest.tolist()
+    ids = [str(row) for row in range(30_000)]
+    found = listed(top_k(queries, documents, ids, 500, nearest_on("cuda")))
+    assert found == listed(top_k(queries, documents, ids, 500))
+    assert (
+        diversify(documents, 0.8, screen=screen_for_pairs("cuda", 30_000)).nearest.tolist()
+        == diversify(documents, 0.8).nearest.tolist()
+    )

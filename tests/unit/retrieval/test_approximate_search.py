@@ -14,6 +14,7 @@ from curate.core.protocols import Vectors, quiet
 from curate.retrieval.engines.faiss import Config, Faiss, default_lists, default_probes
 from curate.retrieval.similarity.exact_search import Best, top_k, unit
 from curate.retrieval.similarity.faiss_search import ApproximateEngine, Asked, search
+from curate.system.faiss_library import library
 
 DIM, DOCUMENTS = 16, 2_000
 WHOLE: dict[str, dict[str, Any]] = {
@@ -201,6 +202,7 @@ def test_what_changes_hits_is_in_the_identity_and_threads_are_not() -> None:
 
 
 def test_without_faiss_the_engine_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    library.cache_clear()
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingExtra, match="pip install faiss-cpu"):
         Faiss(Config())
