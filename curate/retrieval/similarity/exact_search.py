@@ -19,9 +19,9 @@ Best = tuple[Rows, Scores]
 Nearest = Callable[[Vectors, Vectors, int], tuple[Vectors, Rows]]
 """Function of (queries, documents, k) that returns the k highest float32 products of each query, and their rows."""
 
-QUERIES, DOCUMENTS = 1024, 65_536
-"""Maximum queries and documents of one search."""
-MARGIN = 16
+QUERIES, DOCUMENTS, CONVERTED = 1024, 262_144, 16_384
+"""Maximum queries and documents of one search, and documents that are converted to float32 or multiplied at a time."""
+MARGIN = 64
 """Number of documents beyond k that are searched for, so that rounding of the k-th product leaves none out."""
 RESCORED = 128
 """Number of rows converted to float64 at a time; so few fit in the CPU's cache, which is twice as fast."""
@@ -86,8 +86,10 @@ def _candidates(
     rough_queries, width = _float32(queries), min(k + MARGIN, len(documents))
     longest_query, longest_document = longest(queries, "query"), 0.0
     scores, rows = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
-    for start in range(0, len(documents), DOCUMENTS):
-        block = documents[start : start + DOCUMENTS]
+    is_plain = documents.dtype == np.float32 and documents.flags.c_contiguous
+    step = DOCUMENTS if is_plain else CONVERTED
+    for start in range(0, len(documents), step):
+        block = documents[start : start + step]
         row_numbers = np.arange(start, start + len(block))
         longest_document = max(longest_document, longest(block, "document", row_numbers))
         block_scores, block_rows = nearest(rough_queries, _float32(block), min(width, len(block)))
@@ -111,11 +113,9 @@ def _candidates(
 def _not_below(queries: Vectors, documents: Vectors, floors: Scores) -> list[Rows]:
     """Return, for each query, the rows of all documents with a float32 product of at least its floor."""
     found: list[list[Rows]] = [[] for _ in queries]
-    step = max(DOCUMENTS // 4, 1)  # products of all documents of a block take more memory than the best of them
-    for start in range(0, len(documents), step):
-        for query_rows, products, floor in zip(
-            found, queries @ _float32(documents[start : start + step]).T, floors, strict=True
-        ):
+    for start in range(0, len(documents), CONVERTED):
+        block = _float32(documents[start : start + CONVERTED])
+        for query_rows, products, floor in zip(found, queries @ block.T, floors, strict=True):
             query_rows.append(np.flatnonzero(products >= floor) + start)
     return [np.concatenate(query_rows) for query_rows in found]
 

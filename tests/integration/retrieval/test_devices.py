@@ -89,7 +89,8 @@ def literal(queries: Vectors, documents: Vectors, ids: Sequence[str], k: int) ->
 def searched_as_the_rule_says(seeds: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in seeds:
         case = adversarial(seed)
-        monkeypatch.setattr(exact_search, "DOCUMENTS", 4 + seed % 40)
+        for name in ("DOCUMENTS", "CONVERTED"):
+            monkeypatch.setattr(exact_search, name, 1 + seed % 40)
         monkeypatch.setattr(exact_search, "MARGIN", seed % 5)
         expected = literal(*case)
         for name, nearest in SEARCHES.items():

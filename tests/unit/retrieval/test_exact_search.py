@@ -54,7 +54,8 @@ def tied(draw: st.DrawFn) -> tuple[Vectors, Vectors, list[str], int]:
 @given(tied(), st.integers(1, 5))
 def test_order_is_exact_product_then_id(case: tuple[Vectors, Vectors, list[str], int], block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_search, "DOCUMENTS", 4 * block)
+        for name in ("DOCUMENTS", "CONVERTED"):
+            patch.setattr(exact_search, name, block)
         assert found(*case) == brute_force(*case)
 
 
@@ -74,9 +75,10 @@ def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     documents = unit(rng.integers(-2, 3, (500, 8)))  # few directions: hundreds of ties
     ids = [str(row) for row in range(500)]
     whole = listed(top_k(documents[:70], documents, ids, 50))
-    for asked, block, rescored in ((1, 7, 3), (7, 4, 64), (1000, 499, 1), (70, 1000, 1000)):
+    for asked, block, rescored in ((1, 7, 3), (7, 1, 64), (1000, 499, 1), (70, 1000, 1000)):
         monkeypatch.setattr(exact_search, "QUERIES", asked)
-        monkeypatch.setattr(exact_search, "DOCUMENTS", 4 * block)
+        for name in ("DOCUMENTS", "CONVERTED"):
+            monkeypatch.setattr(exact_search, name, block)
         monkeypatch.setattr(exact_search, "RESCORED", rescored)
         assert listed(top_k(documents[:70], documents, ids, 50)) == whole
 
