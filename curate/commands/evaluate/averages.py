@@ -40,6 +40,8 @@ class TaskScores:
     """Scores of the models on one task: `points`, and for models scored here `drawn`, on resampled queries."""
 
     name: str
+    measure: str | None = None
+    """mteb's name of the measure; None if it is not known."""
     items: int = 0
     points: dict[str, float] = field(default_factory=dict)
     drawn: dict[str, Floats] = field(default_factory=dict)
@@ -76,8 +78,13 @@ def of_kinds(kinds: Mapping[str, str]) -> list[TaskGroup]:
     return [TaskGroup(kind, tasks, given=False) for kind, tasks in by_kind.items() if len(tasks) > 1]
 
 
-def gathered(boards: Sequence[Board], models: Sequence[ResultModel], seed: int) -> dict[str, TaskScores]:
-    """Return task -> scores, first of models scored here, then of models with mteb results."""
+def gathered(
+    boards: Sequence[Board], models: Sequence[ResultModel], measures: Mapping[str, str | None], seed: int
+) -> dict[str, TaskScores]:
+    """Return task -> scores, first of models scored here, then of models with mteb results.
+
+    `measures` are the measures of tasks that are not scored here.
+    """
     scores_by_task: dict[str, TaskScores] = {}
     seen: list[list[str]] = []
     for board in boards:
@@ -92,11 +99,12 @@ def gathered(boards: Sequence[Board], models: Sequence[ResultModel], seed: int) 
         names = [scored.model for scored in board.scored]
         columns = dict(zip(names, drawn.T, strict=True))
         scores_by_task[board.task.name] = TaskScores(
-            board.task.name, board.items, dict(zip(names, main, strict=True)), columns
+            board.task.name, board.task.measure, board.items, dict(zip(names, main, strict=True)), columns
         )
     for model in models:
         for task, score in model.scores.items():
-            scores_by_task.setdefault(task, TaskScores(task)).points.setdefault(model.name, score)
+            task_scores = scores_by_task.setdefault(task, TaskScores(task, measures.get(task)))
+            task_scores.points.setdefault(model.name, score)
     return scores_by_task
 
 
@@ -128,10 +136,16 @@ class AveragePair(Record):
     smallest: float = figure("minimum detectable difference with these queries", digits=2, percent=True)
 
 
+MIXED = "mteb's mean (mixes measures)"
+"""Name of the mean of scores that are not comparable, such as nDCG and accuracy, which mteb gives."""
+
+
 class Average(Record):
     """Mean of stock mteb's scores over a group of tasks."""
 
     name: str = figure("name of the group")
+    statistic: str = figure(f"`mean` if all tasks have the same measure, else `{MIXED}`")
+    measure: str | None = figure("mteb's name of the measure of all tasks; null if they have several, or it is unknown")
     tasks: tuple[str, ...] = figure("its tasks")
     given: bool = figure("whether it was defined by --average")
     models: tuple[AveragedModel, ...] = figure("best first")
@@ -185,8 +199,12 @@ def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | 
         for name in sorted(points, key=lambda name: (-points[name], name))
     }
     detectable = significance.detectable(pairs, 1)
+    measures = {task_scores.measure for task_scores in tasks}
+    measure = measures.pop() if len(measures) == 1 else None
     return Average(
         name=group.name,
+        statistic="mean" if measure or len(tasks) == 1 else MIXED,
+        measure=measure,
         tasks=tuple(group.tasks),
         given=group.given,
         models=tuple(
@@ -277,6 +295,8 @@ class Comparison:
     groups: Sequence[TaskGroup]
     against: str | None
     models: Sequence[ResultModel]
+    measures: Mapping[str, str | None]
+    """Task with results -> mteb's name of its measure; None if it is not known."""
     left_out: Sequence[mteb_results.LeftOutResult]
 
 
@@ -314,7 +334,9 @@ def prepared(
             f"NAME=TASK,TASK, such as {with_results[0]}"
         )
     result_models, left_out = mteb_results.read(results, expected)
-    return Comparison(groups, against, *_merged(result_models, models, left_out))
+    measures = {task.name: task.main for task in expected}
+    kept, excluded = _merged(result_models, models, left_out)
+    return Comparison(groups, against, kept, measures, excluded)
 
 
 def _merged(
@@ -322,18 +344,18 @@ def _merged(
     models: Sequence[EvaluatedModel],
     left_out: Sequence[mteb_results.LeftOutResult],
 ) -> tuple[list[ResultModel], list[mteb_results.LeftOutResult]]:
-    """Return the result models without those that are scored here in another revision, and all excluded ones."""
+    """Return the result models without the scores of other revisions than are scored here, and all excluded ones."""
     revision_by_name = {model.name: model.revision for model in models}
-    other_revision = [
-        model
-        for model in result_models
-        if model.name in revision_by_name and revision_by_name[model.name] != model.revision
-    ]
-    excluded = [
-        mteb_results.LeftOutResult(f"{model.name}, revision {model.revision}", "another revision than is scored here")
-        for model in other_revision
-    ]
-    return [model for model in result_models if model not in other_revision], [*left_out, *excluded]
+    kept, excluded = list[ResultModel](), list[mteb_results.LeftOutResult]()
+    for model in result_models:
+        same = model.of_revision(revision_by_name[model.name]) if model.name in revision_by_name else model
+        kept += [same] if same.scores else []
+        excluded += [
+            mteb_results.LeftOutResult(f"{model.name}, revision {revision}", "another revision than is scored here")
+            for revision in dict.fromkeys(model.revisions.values())
+            if revision not in same.revisions.values()
+        ]
+    return kept, [*left_out, *excluded]
 
 
 class AcrossTasks(NamedTuple):
@@ -342,6 +364,7 @@ class AcrossTasks(NamedTuple):
     averages: tuple[Average, ...]
     orders: tuple[GroupComparison, ...]
     results: tuple[ResultModelScores, ...]
+    unused: tuple[mteb_results.LeftOutResult, ...]
     parameters: tuple[ParameterCounts, ...]
 
 
@@ -349,7 +372,7 @@ def figures(
     comparison: Comparison, names: Sequence[str], boards: Sequence[Board], new: Mapping[str, str], seed: int
 ) -> AcrossTasks:
     """Return averages, correlations of groups, models with results, and parameters; `new` maps a task to its type."""
-    scores = gathered(boards, comparison.models, seed)
+    scores = gathered(boards, comparison.models, comparison.measures, seed)
     groups = [group for group in (*comparison.groups, *of_kinds(new)) if all(t in scores for t in group.tasks)]
     parameters_by_model = {
         **{model.name: model.parameters for model in comparison.models},
@@ -359,6 +382,7 @@ def figures(
         tuple(of_group(group, scores, comparison.against) for group in groups),
         tuple(of_orders(groups, scores, seed)),
         tuple(ResultModelScores(model.name, model.revision, model.scores) for model in comparison.models),
+        tuple(comparison.left_out),
         tuple(
             ParameterCounts(name, count.query, count.document, count.source)
             for name, count in parameters_by_model.items()

@@ -18,6 +18,7 @@ from curate.commands.evaluate.corrected import CorrectedScores, ScoreReview
 from curate.commands.evaluate.correlation import LegacyComparison
 from curate.commands.evaluate.hardness import DifficultyBand, by_difficulty
 from curate.commands.evaluate.item_scores import MEDIAN, READINGS
+from curate.commands.evaluate.mteb_results import LeftOutResult
 from curate.commands.evaluate.parameters import ParameterCounts
 from curate.commands.evaluate.provenance import FamilyModel, MissedLabels
 from curate.commands.evaluate.query_sources import QuerySources
@@ -197,6 +198,7 @@ class EvaluationFigures(Record, schema_name="figures"):
         "rank correlations of every two groups of --average without a common task"
     )
     results: tuple[ResultModelScores, ...] = figure("further models, from folders of mteb results")
+    unused: tuple[LeftOutResult, ...] = figure("results in these folders that are not used")
     parameters: tuple[ParameterCounts, ...] = figure("numbers of parameters of the models")
     notes: tuple[str, ...] = figure("caveats, one sentence each")
     folder: str = figure("folder of the written page, tables and charts")

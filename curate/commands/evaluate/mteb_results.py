@@ -12,6 +12,8 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -20,6 +22,7 @@ from curate.commands.evaluate.mteb_models import EvaluatedModel
 from curate.commands.evaluate.parameters import ModelParameters, of_meta
 from curate.commands.evaluate.tasks import EvaluationTask, Foreign, imported
 from curate.core.errors import UserError
+from curate.core.figures import Record, figure
 from curate.system.files import read_json, write_json, write_text
 from curate.tables.exporters.mteb import META, RESULTS, SETTINGS
 
@@ -122,8 +125,8 @@ def _missing(lacking: Sequence[KeptResult]) -> list[str]:
 # Scores of further models from existing mteb result folders.
 
 LAYOUT = "MODEL/REVISION/TASK.json, as mteb writes below `results`"
-UNKNOWN = "dataset revision not available"
-"""mteb's placeholder for the data revision in results from before version 1.11."""
+UNKNOWN = (None, "", "None", "dataset revision not available")
+"""Data revisions that say nothing; mteb writes the last one for results from before version 1.11."""
 
 
 @dataclass(frozen=True)
@@ -137,24 +140,35 @@ class ExpectedTask:
     revision: str | None = None
     latest: str | None = None
     """mteb's current data revision, preferred if several are equally frequent in the results."""
+    main: str | None = None
+    """mteb's name of the task's main measure; None if mteb has no such task."""
 
 
 @dataclass(frozen=True)
 class ResultModel:
-    """One revision of one model, with its score per task."""
+    """A model with its score per task, and the revision of the model that has it."""
 
     name: str
-    revision: str
+    revisions: Mapping[str, str]
     scores: Mapping[str, float]
     parameters: ModelParameters
 
+    @property
+    def revision(self) -> str:
+        """Return the revision, or all of them if tasks have scores of different ones."""
+        return ", ".join(dict.fromkeys(self.revisions.values()))
 
-@dataclass(frozen=True)
-class LeftOutResult:
-    """An excluded result file, or revision of a model, and the reason."""
+    def of_revision(self, revision: str) -> "ResultModel":
+        """Return the model with the scores of one revision."""
+        revisions = {task: scored for task, scored in self.revisions.items() if scored == revision}
+        return replace(self, revisions=revisions, scores={task: self.scores[task] for task in revisions})
 
-    file: str
-    reason: str
+
+class LeftOutResult(Record, schema_name="left_out"):
+    """An excluded result, and the reason."""
+
+    file: str = figure("file of the result, or model and revision")
+    reason: str = figure("why it is excluded")
 
 
 @dataclass(frozen=True)
@@ -163,6 +177,8 @@ class _Result:
     """Revision of the data; None if the file has none."""
     values: Mapping[str, Sequence[float]]
     """Subset -> scores of the splits."""
+    stored: Foreign
+    """mteb's result, under the task's current name."""
 
     @property
     def mean(self) -> float:
@@ -183,7 +199,12 @@ def expected(task: EvaluationTask) -> ExpectedTask:
     """Return the requirements for results that are comparable with a task scored here."""
     mteb_task = task.made
     return ExpectedTask(
-        task.name, task.measure, mteb_task.metadata.eval_splits, mteb_task.hf_subsets, mteb_task.metadata.revision
+        task.name,
+        task.measure,
+        mteb_task.metadata.eval_splits,
+        mteb_task.hf_subsets,
+        mteb_task.metadata.revision,
+        main=task.measure,
     )
 
 
@@ -197,41 +218,88 @@ def expected_by_name(name: str) -> ExpectedTask:
     except KeyError:
         return ExpectedTask(name)
     return ExpectedTask(
-        name, None, mteb_task.metadata.eval_splits, mteb_task.hf_subsets, latest=mteb_task.metadata.revision
+        name,
+        None,
+        mteb_task.metadata.eval_splits,
+        mteb_task.hf_subsets,
+        latest=mteb_task.metadata.revision,
+        main=mteb_task.metadata.main_score,
     )
 
 
 def task_names(folders: Sequence[Path]) -> list[str]:
-    """Return the names of the tasks with results in the folders; UserError for a folder without results."""
-    return sorted({file.stem for folder in folders for file, _ in _files(folder)})
+    """Return the current names of the tasks with results in the folders; UserError for a folder without results."""
+    return sorted({_current(file.stem)[0] for folder in folders for file, _ in _files(folder)})
+
+
+@cache
+def _current(name: str) -> tuple[str, str | None]:
+    """Return mteb's current name of a task, and the name of the task that supersedes it, if any."""
+    from mteb.results.task_result import renamed_tasks
+
+    name = renamed_tasks.get(name, name)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a task that was renamed
+            metadata = imported().get_task(name).metadata
+    except KeyError:
+        return name, None
+    return metadata.name, metadata.superseded_by
 
 
 def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[ResultModel], list[LeftOutResult]]:
     """Return the models in the folders with their scores on these tasks, and the excluded files.
 
-    Of several revisions of a model, the one with most tasks is used, then the latest; scores of different revisions are
-    never mixed.
+    Revisions of a model are joined as mteb joins them: for each task, its main revision, else the one that the latest
+    version of mteb evaluated; then the one with most tasks, then the latest.
     """
     task_by_name, left_out = {task.name: task for task in tasks}, list[LeftOutResult]()
     candidates: dict[tuple[str, str], _Candidate] = {}
-    for file, name in (file for folder in folders for file in _files(folder) if file[0].stem in task_by_name):
-        _add_file(candidates, file, name, task_by_name, left_out)
+    for file, model in (named_file for folder in folders for named_file in _files(folder)):
+        name, successor = _current(file.stem)
+        if name in task_by_name:
+            _add_file(candidates, file, model, task_by_name, left_out)
+        elif successor in task_by_name:
+            left_out.append(LeftOutResult(str(file), f"{name} has other data than {successor}, which supersedes it"))
     for task in task_by_name.values():
         with_task = [candidate for candidate in candidates.values() if task.name in candidate.results]
         _one_version(task, with_task, left_out)
         _same_subsets(task, [candidate for candidate in with_task if task.name in candidate.results], left_out)
-    models = []
-    for name in sorted({candidate.name for candidate in candidates.values()}):
-        revisions = [candidate for candidate in candidates.values() if candidate.name == name and candidate.results]
-        revisions.sort(key=lambda candidate: (-len(candidate.results), -candidate.latest, candidate.revision))
-        left_out += [
-            LeftOutResult(f"{name}, revision {candidate.revision}", "another revision of the model")
-            for candidate in revisions[1:]
-        ]
-        for best in revisions[:1]:
-            scores = {task: result.mean for task, result in sorted(best.results.items())}
-            models.append(ResultModel(name, best.revision, scores, of_meta({"name": name, **best.meta})))
-    return models, left_out
+    return list(_joined([candidate for candidate in candidates.values() if candidate.results], left_out)), left_out
+
+
+def _joined(candidates: Sequence[_Candidate], left_out: list[LeftOutResult]) -> Iterator[ResultModel]:
+    """Yield each model with the scores of the revisions that mteb chooses, by name."""
+    from mteb.results import BenchmarkResults, ModelResult
+
+    preferred = sorted(candidates, key=lambda each: (each.name, -len(each.results), -each.latest, each.revision))
+    stored = [
+        ModelResult.model_construct(
+            model_name=candidate.name,
+            model_revision=candidate.revision,
+            task_results=[result.stored for result in candidate.results.values()],
+            experiment_name=None,
+            model_meta=None,
+        )
+        for candidate in preferred
+    ]
+    joined: Foreign = BenchmarkResults.model_construct(model_results=stored, benchmark=None).join_revisions()
+    chosen = {(each.model_name, each.model_revision, result.task_name) for each in joined for result in each}
+    for name, revisions in groupby(preferred, lambda candidate: candidate.name):
+        results = dict[str, tuple[_Candidate, _Result]]()
+        for candidate in revisions:
+            for task, result in candidate.results.items():
+                if (name, candidate.revision, task) in chosen:
+                    results[task] = candidate, result
+                else:
+                    reason = f"another revision of the model has a score of {task}, which mteb prefers"
+                    left_out.append(LeftOutResult(f"{name}, revision {candidate.revision}", reason))
+        yield ResultModel(
+            name,
+            {task: candidate.revision for task, (candidate, _) in sorted(results.items())},
+            {task: result.mean for task, (_, result) in sorted(results.items())},
+            of_meta({"name": name, **next(iter(results.values()))[0].meta}),
+        )
 
 
 def notes(unused: Sequence[LeftOutResult]) -> Iterator[str]:
@@ -267,16 +335,14 @@ def _add_file(
     task_by_name: Mapping[str, ExpectedTask],
     left_out: list[LeftOutResult],
 ) -> None:
-    from mteb.results import TaskResult
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of missing main scores in old files; `_result` returns the reason
-            result: Foreign = TaskResult.from_disk(file)
+            result: Foreign = _loaded(file)
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         left_out.append(LeftOutResult(str(file), f"not a result that mteb can read ({type(error).__name__})"))
         return
-    task = task_by_name.get(result.task_name)
+    task = task_by_name.get(_current(result.task_name)[0])
     scores_or_reason = _result(result, task) if task else f"a result of {result.task_name} under another name"
     if task is None or isinstance(scores_or_reason, str):
         left_out.append(LeftOutResult(str(file), str(scores_or_reason)))
@@ -284,8 +350,20 @@ def _add_file(
     meta = _stored_meta(file.parent, left_out)
     name, revision = str(meta.get("name") or folder.replace("__", "/")), str(meta.get("revision") or file.parent.name)
     candidate = candidates.setdefault((name, revision), _Candidate(name, revision, meta))
+    if task.name in candidate.results:
+        left_out.append(LeftOutResult(str(file), f"a second result of {task.name} by this revision of {name}"))
     candidate.results.setdefault(task.name, scores_or_reason)
     candidate.latest = max(candidate.latest, result.date.timestamp() if result.date else 0.0)
+
+
+def _loaded(file: Path) -> Foreign:
+    """Return mteb's result in a file; a data revision of null, which mteb refuses, is read as not available."""
+    from mteb.results import TaskResult
+
+    stored = json.loads(file.read_text(encoding="utf-8"))
+    if isinstance(stored, dict) and "dataset_revision" in stored and stored["dataset_revision"] is None:
+        return TaskResult.model_validate({**stored, "dataset_revision": UNKNOWN[-1]})
+    return TaskResult.from_disk(file)
 
 
 def _stored_meta(folder: Path, left_out: list[LeftOutResult]) -> Mapping[str, Any]:
@@ -305,7 +383,7 @@ def _stored_meta(folder: Path, left_out: list[LeftOutResult]) -> Mapping[str, An
 
 def _result(result: Foreign, task: ExpectedTask) -> _Result | str:
     """Return the scores by subset and split, or the reason why they are not comparable."""
-    version = None if result.dataset_revision in {UNKNOWN, "", None} else str(result.dataset_revision)
+    version = None if result.dataset_revision in UNKNOWN else str(result.dataset_revision)
     if task.revision and version not in {task.revision, None}:
         return f"another version of {task.name}'s data (expected {task.revision[:12]})"
     splits = list(task.splits or ())
@@ -324,7 +402,7 @@ def _result(result: Foreign, task: ExpectedTask) -> _Result | str:
         for score in split_scores
     ):
         return f"no {measure} between -1 and 1 for {task.name}"
-    return _Result(version, values)
+    return _Result(version, values, result.model_copy(update={"task_name": task.name}))
 
 
 def _one_version(task: ExpectedTask, candidates: Sequence[_Candidate], left_out: list[LeftOutResult]) -> None:

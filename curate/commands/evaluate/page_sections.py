@@ -67,7 +67,8 @@ def correlations(order: GroupComparison, say: RecordWords) -> Iterator[str]:
 def average_line(group: Average, say: RecordWords) -> str:
     """Return one line with the three best averages of a group, for the terminal."""
     best = ", ".join(f"{average.model} {ranged(average)}" for average in group.models[:3])
-    return say("average", group, tasks=", ".join(group.tasks), best=best or say("no_average"))
+    statistic = say("average_name") if group.statistic == "mean" else group.statistic
+    return say("average", group, statistic=statistic, tasks=", ".join(group.tasks), best=best or say("no_average"))
 
 
 def against_model(task: TaskFigures, say: RecordWords) -> Iterator[str]:
@@ -79,9 +80,9 @@ def against_model(task: TaskFigures, say: RecordWords) -> Iterator[str]:
 
 
 def _group(group: Average, say: RecordWords) -> Iterator[str]:
-    yield say("average_title", group, tasks=", ".join(group.tasks))
+    yield say("average_title" if group.statistic == "mean" else "mixed_title", group, tasks=", ".join(group.tasks))
     if group.models:
-        yield table([say.cells("averaged", average, mean=ranged(average)) for average in group.models])
+        yield table([say.cells("averaged", average) | {group.statistic: ranged(average)} for average in group.models])
     for lacking in group.missing:
         yield say("lacking", lacking, tasks=", ".join(lacking.tasks))
     if group.pairs:

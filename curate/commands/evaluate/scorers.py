@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from curate.commands.evaluate import item_scores
-from curate.stats.significance import Replicated, Statistic, mean, means, of_sums, pearson, products
+from curate.stats.significance import Replicated, Statistic, mean, means, of_sums, pearson, products, spearman
 from curate.stats.tally import Floats
 from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
@@ -144,13 +144,13 @@ class RerankingScorer(RetrievalScorer):
 
 
 class PairScorer(Scorer):
-    """Scorer of sentence pairs: Pearson's correlation of their cosines with their labels."""
+    """Scorer of sentence pairs: Spearman's correlation of their cosines with their labels, and Pearson's beside it."""
 
     unit = "pairs"
     texts = 2
     vectors = True
     single = False
-    statistic = staticmethod(pearson)
+    exchanged = False
 
     def items(self, saved: Any, _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the cosine and the label of every pair."""
@@ -158,13 +158,44 @@ class PairScorer(Scorer):
         values = {"similarity": cosines, "label": [float(label) for label in data["score"]]}
         return {"queries": [str(index) for index in range(len(cosines))], "values": values, "first": []}
 
+    def score(self, values: Values, _reading: str) -> Replicated:
+        """Return Spearman's correlation."""
+        return spearman(np.array(values["similarity"]), np.array(values["label"]))
+
+    def beside(self, values: Values) -> Mapping[str, Replicated]:
+        """Return Pearson's correlation."""
+        return {"Pearson": of_sums(_products(values), pearson)}
+
+
+class PearsonScorer(PairScorer):
+    """Scorer of sentence pairs whose task states Pearson's correlation, with Spearman's beside it."""
+
+    exchanged = True
+    statistic = staticmethod(pearson)
+
     def sums(self, values: Values, _reading: str) -> Floats:
         """Return one row per pair; `pearson` of the sum of the rows is the correlation."""
-        return products(np.array(values["similarity"]), np.array(values["label"]))
+        return _products(values)
+
+    def score(self, values: Values, reading: str) -> Replicated:
+        """Return Pearson's correlation."""
+        return of_sums(self.sums(values, reading), pearson)
+
+    def beside(self, values: Values) -> Mapping[str, Replicated]:
+        """Return Spearman's correlation."""
+        return {"Spearman": super().score(values, "")}
 
 
-def scorer_of(kind: BenchmarkKind) -> Scorer:
-    """Return the scorer of a task type."""
+def _products(values: Values) -> Floats:
+    return products(np.array(values["similarity"]), np.array(values["label"]))
+
+
+PEARSON = "cosine_pearson"
+"""mteb's name of Pearson's correlation, which tasks may state instead of Spearman's."""
+
+
+def scorer_of(kind: BenchmarkKind, measure: str) -> Scorer:
+    """Return the scorer of a task type and its main measure."""
     module, _, name = kind.scorer.partition(":")
     scorer: Scorer = getattr(import_module(module), name)()
-    return scorer
+    return PearsonScorer() if type(scorer) is PairScorer and measure == PEARSON else scorer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from curate.commands.evaluate.item_scores import GRADED, MEDIAN, READINGS
-from curate.commands.evaluate.scorers import Scorer, scorer_of
+from curate.commands.evaluate.scorers import PEARSON, Scorer, scorer_of
 from curate.core.config import digest
 from curate.core.errors import DataError, UserError
 from curate.core.scale import FIVE, Scale
@@ -78,13 +78,14 @@ class EvaluationTask:
 
     @property
     def measure(self) -> str:
-        """Return mteb's name of the main measure."""
-        return self.kind.mteb.main_score
+        """Return mteb's name of the main measure; of pairs, Pearson's correlation where the task states it."""
+        states_pearson = self.kind.mteb.type == "STS" and self.made.metadata.main_score == PEARSON
+        return PEARSON if states_pearson else self.kind.mteb.main_score
 
     @property
     def scorer(self) -> Scorer:
         """Return the scorer of its items."""
-        return scorer_of(self.kind)
+        return scorer_of(self.kind, self.measure)
 
     @cached_property
     def data(self) -> Foreign:

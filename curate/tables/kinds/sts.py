@@ -35,12 +35,12 @@ _NAMED = {"score": pl.col("label"), "query-id": pl.col("query_id"), "pair-id": p
 
 
 class Sts(BenchmarkKind):
-    """Pairs of sentences with label 1 or 0, scored by the Pearson correlation of labels and cosine similarities."""
+    """Pairs of sentences with label 1 or 0, scored by Spearman's correlation of labels and cosine similarities."""
 
     name = "sts"
     title = "sentence similarity"
     mteb = MtebClass(
-        "STS", "sts.AbsTaskSTS", "cosine_pearson", "Pearson", "sentence-similarity", {"min_score": 0, "max_score": 1}
+        "STS", "sts.AbsTaskSTS", "cosine_spearman", "Spearman", "sentence-similarity", {"min_score": 0, "max_score": 1}
     )
     splits = ("test", "train")
     default = "pairs"

@@ -177,7 +177,7 @@ def test_mteb_evaluates_the_reranking_folder_on_its_candidates_only(mteb_folder:
 def test_mteb_evaluates_the_pairs_of_sentences(pairs_folder: Path) -> None:
     scores = evaluate(pairs_folder / "sts")
     assert scores["cosine_pearson"] == pytest.approx(np.corrcoef([1, 1 / 2, 0], [1, 0, 0])[0, 1], abs=1e-5)
-    assert scores["main_score"] == scores["cosine_pearson"]
+    assert scores["main_score"] == scores["cosine_spearman"]
 
 
 def test_datasets_reads_both_splits_of_the_pairs(pairs_folder: Path) -> None:
@@ -203,7 +203,7 @@ def test_load_tasks_finds_all_tasks_in_any_folder_above_them(pairs_folder: Path)
     for place in (pairs_folder, pairs_folder.parent):
         assert [(task.metadata.name, task.metadata.type) for task in load_tasks(place)] == expected
     [one] = load_tasks(str(pairs_folder / "sts"))
-    assert (one.metadata.name, one.metadata.main_score) == ("fever-sts", "cosine_pearson")
+    assert (one.metadata.name, one.metadata.main_score) == ("fever-sts", "cosine_spearman")
     assert one.metadata.prompt == "检索意思相同的问句"
 
 
@@ -230,7 +230,7 @@ def test_tasks_py_registers_the_tasks_in_mteb_without_curate(pairs_folder: Path,
     assert done.stdout.splitlines()[-3:] == [
         "fever-retrieval Retrieval ndcg_at_10",
         "fever-reranking Reranking map_at_10",
-        "fever-sts STS cosine_pearson",
+        "fever-sts STS cosine_spearman",
     ]
 
 

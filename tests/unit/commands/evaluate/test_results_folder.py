@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import mteb
 import pytest
 
 from curate.commands.evaluate.mteb_results import ExpectedTask, expected_by_name, notes, read, task_names
 from curate.core.errors import UserError
 
 LEGACY = "CMedQAv1-reranking"
+SUPERSEDED, SUCCESSOR = "Banking77Classification", "Banking77Classification.v2"
 
 
 def result(
@@ -101,7 +103,7 @@ def test_a_score_that_is_none_is_left_out_and_never_0(tmp_path: Path, score: Any
     assert len(left) == 1
 
 
-def test_one_revision_of_a_model_counts_and_no_two_are_mixed(tmp_path: Path) -> None:
+def test_revisions_of_a_model_are_joined_task_by_task(tmp_path: Path) -> None:
     result(tmp_path, revision="old", score=0.1)
     result(tmp_path, revision="new", score=0.2)
     result(tmp_path, revision="new", task="U", score=0.3)
@@ -109,8 +111,42 @@ def test_one_revision_of_a_model_counts_and_no_two_are_mixed(tmp_path: Path) -> 
     result(tmp_path, revision="new", task="V", score=float("nan"))
     result(tmp_path, revision="new", task="W", score=0.4)
     [model], left = read([tmp_path], [ExpectedTask(each) for each in "TUVW"])
-    assert (model.revision, dict(model.scores)) == ("new", {"T": 0.2, "U": 0.3, "W": 0.4})
-    assert any(each.reason == "another revision of the model" for each in left)
+    assert (model.revision, dict(model.scores)) == ("new, old", {"T": 0.2, "U": 0.3, "V": 0.9, "W": 0.4})
+    assert dict(model.revisions) == {"T": "new", "U": "new", "V": "old", "W": "new"}
+    assert ("a/b, revision old", "another revision of the model has a score of T, which mteb prefers") in {
+        (each.file, each.reason) for each in left
+    }
+    assert dict(model.of_revision("old").scores) == {"V": 0.9}
+
+
+def test_the_main_revision_counts_before_the_latest_version_of_mteb(tmp_path: Path) -> None:
+    """As in mteb: the revision of its list of models, then the latest mteb, then any."""
+    name = "sentence-transformers/all-MiniLM-L6-v2"
+    main = str(mteb.get_model_meta(name).revision)
+    result(tmp_path, name.replace("/", "__"), revision=main, score=0.1, mteb_version="1.30.0")
+    result(tmp_path, name.replace("/", "__"), revision="later", score=0.2, mteb_version="2.1.0")
+    result(tmp_path, name.replace("/", "__"), revision="later", task="U", score=0.3, mteb_version="1.30.0")
+    result(tmp_path, name.replace("/", "__"), revision="last", task="U", score=0.4, mteb_version="2.1.0")
+    [model], _ = read([tmp_path], [ExpectedTask("T"), ExpectedTask("U")])
+    assert dict(model.scores) == {"T": 0.1, "U": 0.4}
+
+
+@pytest.mark.parametrize("nothing", ["None", "", None, "dataset revision not available"])
+def test_a_file_that_does_not_say_the_version_of_its_data_counts(tmp_path: Path, nothing: str | None) -> None:
+    for model, version in (("a", "d1"), ("b", nothing)):
+        result(tmp_path, model, dataset_revision=version)
+    assert [each.name for each in read([tmp_path], [ExpectedTask("T", revision="d1")])[0]] == ["a", "b"]
+
+
+def test_results_under_an_old_name_of_a_task_count_and_those_of_superseded_tasks_are_named(tmp_path: Path) -> None:
+    result(tmp_path, task="CMedQAv2")
+    assert task_names([tmp_path]) == ["CMedQAv2-reranking"]
+    [model], _ = read([tmp_path], [expected_by_name("CMedQAv2-reranking")])
+    assert dict(model.scores) == {"CMedQAv2-reranking": 0.5}
+    result(tmp_path, task=SUPERSEDED)
+    models, left = read([tmp_path], [ExpectedTask(SUCCESSOR)])
+    assert models == []
+    assert [each.reason for each in left] == [f"{SUPERSEDED} has other data than {SUCCESSOR}, which supersedes it"]
 
 
 def test_of_equal_revisions_the_one_evaluated_last_counts(tmp_path: Path) -> None:
