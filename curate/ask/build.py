@@ -40,11 +40,17 @@ def encoder(context: Context, name: str) -> CachedEncoder:
     return CachedEncoder(guarded, default_folder(context.home), context.progress, context.tell)
 
 
-def retriever(context: Context, name: str) -> Retriever:
-    """Return the retriever of that name; an encoder's name means dense retrieval by it."""
+def retriever(context: Context, name: str, above: tuple[str, ...] = ()) -> Retriever:
+    """Return the retriever of that name; an encoder's name means dense retrieval by it.
+
+    `above` are the retrievers that rank its documents again.
+    """
+    if name in above:
+        raise ConfigError(f"retrievers.{above[-1]}.over: {' over '.join([*above, name])} has no beginning")
     definitions = _with_encoders(context, "retrievers", RETRIEVERS.names(), name, {"kind": "dense", "encoder": name})
     make, config = _resolve(RETRIEVERS, "retrievers", definitions, name)
-    return privacy_guard.guarded_retriever(make(name, config, kit(context)), context)
+    inner = partial(retriever, context, above=(*above, name))
+    return privacy_guard.guarded_retriever(make(name, config, replace(kit(context), retriever=inner)), context)
 
 
 def judge(context: Context, name: str, rubric: Rubric) -> tuple[Judge, None] | tuple[LlmJudge, LanguageModel]:
@@ -117,6 +123,10 @@ def _with_encoders(
         return {family: defined}
     if name in encoders:
         return {family: {**defined, name: fallback}}
+    if family == "judges" and name in {*context.definitions.get("retrievers", {}), *RETRIEVERS.names()}:
+        raise ConfigError(
+            f"judges: {name!r} is a retriever: it ranks, and does not judge", choices=[*defined, *builtin]
+        )
     if family == "judges":
         raise _unknown_judge(name, [*defined, *builtin])
     raise unknown_encoder(family[:-1], name, {*defined, *builtin, *encoders})

@@ -155,13 +155,30 @@ class GuardedRetriever:
         """Return the notes of the last search, in sentences."""
         return getattr(self._retriever, "notes", ())
 
+    @property
+    def inner(self) -> Retriever:
+        """Return the retriever whose documents a reranker ranks, else this one."""
+        return getattr(self._retriever, "inner", self)
+
+    @property
+    def scores(self) -> Callable[[str, Sequence[str]], list[float]] | None:
+        """Return a reranker's function of (query, texts); None for other retrievers."""
+        if not hasattr(self._retriever, "scores"):
+            return None
+        self._ask()
+        scores: Callable[[str, Sequence[str]], list[float]] = self._retriever.scores
+        return scores
+
     def search(
         self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
     ) -> Iterable[Hits | Sequence[Hit]]:
         """Return the retriever's hits; UserError if texts of the run have residual spans."""
+        self._ask()
+        return self._retriever.search(corpus, queries, depth, progress)
+
+    def _ask(self) -> None:
         who = f"retrievers.{self.name}"
         ask(who, egress.beyond(who, self._retriever), self._context)
-        return self._retriever.search(corpus, queries, depth, progress)
 
 
 def _bare(encoder: Encoder) -> Encoder:

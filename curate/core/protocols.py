@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from curate.core.config import Json
-from curate.core.errors import ProviderError
+from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import BatchState, Reply, Request
 from curate.core.records import Document, Hit, Outcome, Query, Role
 from curate.core.scale import FIVE, Scale
@@ -153,6 +153,10 @@ def freely(_who: str, _address: str, _local: bool = False, /) -> None:
     """Allow everything."""
 
 
+def _no_retriever(name: str) -> Retriever:
+    raise ConfigError(f"retrievers: {name!r} is not known here; define it in a pipeline")
+
+
 @dataclass(frozen=True)
 class Kit:
     """Services for plugins: encoders by name, a folder for caches, an engine, a device."""
@@ -182,6 +186,8 @@ class Kit:
 
     It raises ConfigError for a host that `egress.allow` does not name.
     """
+    retriever: Callable[[str], Retriever] = _no_retriever
+    """Function from the name of another retriever of the pipeline to it."""
 
 
 class Judge(Protocol):

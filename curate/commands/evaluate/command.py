@@ -183,8 +183,16 @@ def evaluate(command: EvaluateCommand) -> EvaluationFigures:
 
 
 def _models(command: EvaluateCommand, names: Sequence[str], run: Path | None) -> list[EvaluatedModel]:
-    definitions, hosts = provenance.definitions(run), provenance.allowed_hosts(run)
-    return named(names, definitions, command.device, command.progress, command.dtype, command.tell, hosts)
+    return named(
+        names,
+        provenance.definitions(run),
+        command.device,
+        command.progress,
+        command.dtype,
+        command.tell,
+        provenance.allowed_hosts(run),
+        provenance.retrievers(run),
+    )
 
 
 def _legacy(boards: Sequence[Board], old_boards: Sequence[Board]) -> tuple[LegacyComparison, ...]:

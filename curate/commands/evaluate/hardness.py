@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from curate.commands.evaluate.board import Board
-from curate.commands.evaluate.mteb_models import BM25
+from curate.commands.evaluate.ranking_models import BM25
 from curate.commands.evaluate.scoring import Scored
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.figures import Figure, Record, figure

@@ -1,30 +1,29 @@
 """Models with mteb's interfaces: curate's encoders and BM25, and models that mteb loads."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
-from curate.commands.evaluate import loading
+from curate.commands.evaluate import loading, ranking_models
 from curate.commands.evaluate.loading import BatchSizes, devices, dtype_for
+from curate.commands.evaluate.ranking_models import BM25
 from curate.commands.evaluate.tasks import Foreign, imported
 from curate.commands.evaluate.text_inputs import ROLES, ModelInput, SeenTexts, probe, seen_texts
 from curate.commands.evaluate.vector_models import CutModel, StockModel, TextBatch, VectorModel
 from curate.core.config import Settings, check, digest
 from curate.core.errors import ConfigError
 from curate.core.progress import StepLabel, waiting
-from curate.core.protocols import Encoder, Kit, Progress, Vectors, quiet
-from curate.core.records import Document, Query, Role
+from curate.core.protocols import Encoder, Progress, Retriever, Vectors, quiet
+from curate.core.records import Role
 from curate.pipeline.stage import home
 from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.retrieval.encoders.asymmetric import Asymmetric, with_named_sides
 from curate.retrieval.encoders.dense import Config as DenseConfig
 from curate.retrieval.encoders.dense import DenseEncoder
-from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.vectors import GROUP, CachedEncoder, default_folder
 from curate.system.egress import AllowedHosts, addresses
 
@@ -149,65 +148,6 @@ def _role(role: str) -> Role:
     return "document" if role == "document" else "query"
 
 
-# BM25 of this package, in mteb's search protocol.
-
-
-class Searcher:
-    """BM25 with mteb's search protocol: indexes a corpus, then searches it or reranks candidates."""
-
-    def __init__(self, bm25: Bm25, meta: Foreign, progress: Progress) -> None:
-        self.mteb_model_meta, self._progress = meta, progress
-        self._bm25, self._corpus = bm25, _Listed([])
-
-    def index(self, corpus: Foreign, **_named: Foreign) -> None:
-        """Store the corpus, and build its index or read it from the cache."""
-        titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
-        rows = zip(corpus["id"], titles, corpus["text"], strict=True)
-        self._corpus = _Listed([Document(key, title or "", text) for key, title, text in rows])
-        list(self._bm25.search(self._corpus, [Query("", "a")], 1, self._progress))  # also reads the dictionary of words
-
-    def search(
-        self, queries: Foreign, *, top_k: int, top_ranked: Mapping[str, Sequence[str]] | None = None, **_named: Foreign
-    ) -> dict[str, dict[str, float]]:
-        """Return query -> document -> score; candidates without a common word have score 0."""
-        query_list = [Query(key, text) for key, text in zip(queries["id"], queries["text"], strict=True)]
-        depth = len(self._corpus) if top_ranked else min(top_k, len(self._corpus))
-        scores_by_query: dict[str, dict[str, float]] = {}
-        for hits in self._bm25.search(self._corpus, query_list, depth, self._progress):
-            ends = np.cumsum(hits.counts)
-            for end, count in zip(ends, hits.counts, strict=True):
-                rows = slice(end - count, end)
-                scored = {hits.ids[row]: float(s) for row, s in zip(hits.rows[rows], hits.scores[rows], strict=True)}
-                scores_by_query[query_list[len(scores_by_query)].query_id] = scored
-        if top_ranked is None:
-            return scores_by_query
-        return {key: {doc: scores_by_query[key].get(doc, 0.0) for doc in docs} for key, docs in top_ranked.items()}
-
-
-class _Listed:
-    """A corpus in memory."""
-
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self._documents = documents
-
-    @cached_property
-    def digest(self) -> str:
-        """Return a digest of ids and texts."""
-        content_digest = sha256()
-        for document in self._documents:
-            content_digest.update(digest([document.doc_id, document.title, document.text]).encode())
-        return content_digest.hexdigest()
-
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def batches(self) -> Iterator[Sequence[Document]]:
-        """Yield the documents in order."""
-        for start in range(0, len(self._documents), 2_000):
-            yield self._documents[start : start + 2_000]
-
-
-BM25 = "bm25"
 BASELINES = (BM25, "use", "e5")
 """Models that need no network access."""
 OWN = "own"
@@ -268,6 +208,8 @@ class _Runtime:
     tell: Tell
     hosts: AllowedHosts
     """Hosts that encoders may reach."""
+    retrievers: Mapping[str, Callable[[], Retriever]]
+    """Retrievers of the run's pipeline without vectors, by name."""
 
     @property
     def shown(self) -> str | None:
@@ -286,10 +228,14 @@ def named(
     dtype: str = "auto",
     tell: Tell = lambda _line: None,
     hosts: AllowedHosts = AllowedHosts(),  # noqa: B008 - frozen
+    retrievers: Mapping[str, Callable[[], Retriever]] | None = None,
 ) -> list[EvaluatedModel]:
-    """Return the models of these names, each once: bm25, encoders, sentence-transformers folders, or mteb's names."""
+    """Return the models of these names, each once.
+
+    A name is bm25, a retriever of the run's pipeline, an encoder, a folder of sentence-transformers, or mteb's.
+    """
     device_names = devices(device)
-    runtime = _Runtime(device_names, dtype_for(dtype, device_names), progress, tell, hosts)
+    runtime = _Runtime(device_names, dtype_for(dtype, device_names), progress, tell, hosts, retrievers or {})
     models = [_model(name, definitions or {}, runtime) for name in dict.fromkeys(names)]
     model_names = [model.name for model in models]
     if repeated := sorted({name for name in model_names if model_names.count(name) > 1}):
@@ -298,10 +244,9 @@ def named(
 
 
 def _model(name: str, definitions: Mapping[str, Settings], runtime: _Runtime) -> EvaluatedModel:
-    if name == BM25:
-        bm25 = Bm25(BM25, Config(), Kit(_no_encoder, home() / "cache"))
-        load = lambda: Searcher(bm25, loading.local_meta(BM25), runtime.progress)  # noqa: E731
-        return EvaluatedModel(BM25, digest(bm25.identity)[:16], load, has_vectors=False)
+    if (search := ranking_models.named(name, runtime.retrievers, runtime.devices[0])) is not None:
+        load = lambda: search.model(runtime.progress)  # noqa: E731
+        return EvaluatedModel(search.name, search.revision, load, has_vectors=False)
     if name in definitions or name in {*ENCODERS.names()} - UNDEFINED:
         return _own_model(name, definitions, runtime)
     if Path(name).expanduser().is_dir():
@@ -351,7 +296,3 @@ def _stock_model(name: str, revision: str, load: loading.Load, runtime: _Runtime
     compares = runtime.dtype not in ("float32", OWN)
     exact = (lambda device: load(device, "float32")) if compares else None
     return EvaluatedModel(name, revision, loaded, precision=runtime.dtype, device=runtime.shown, exact=exact)
-
-
-def _no_encoder(name: str) -> Encoder:
-    raise ConfigError(f"bm25 asked for the encoder {name!r}, and needs none")

@@ -1,13 +1,16 @@
 """Provenance of a benchmark, read from its run: contributors, missed relevant documents, model families of judges."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from curate.ask import build
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.config import Json, Settings
 from curate.core.figures import Figure, Record, figure
 from curate.core.model_family import family
+from curate.core.protocols import Retriever
 from curate.panel.sampling_design import verdict_of
 from curate.pipeline import facts
 from curate.pipeline.pipeline import Pipeline
@@ -25,6 +28,9 @@ from curate.tables.exporters.labels import ROLES
 from curate.view.page_tables import ranged, table
 from curate.view.record_words import RecordWords
 
+WITHOUT_VECTORS = frozenset({"bm25", "reranker", "sparse"})
+"""Kinds of retrievers that are evaluated by their rankings."""
+
 
 def run_of(folder: Path) -> Path | None:
     """Return the run folder: the folder or one of its four nearest parents; None for an export without its run."""
@@ -37,6 +43,19 @@ def definitions(run: Path | None) -> Mapping[str, Settings]:
     if run is None:
         return {}
     return with_presets(cast("Mapping[str, Settings]", Pipeline.load(run / "pipeline.yaml").head.encoders))
+
+
+def retrievers(run: Path | None) -> Mapping[str, Callable[[], Retriever]]:
+    """Return name -> function that makes a retriever of a run's pipeline that has no encoder; {} without a run."""
+    if run is None:
+        return {}
+    pipeline = Pipeline.load(run / "pipeline.yaml")
+    context = Context(run=run, out=run, home=home(), settings=pipeline.frozen)
+    return {
+        name: partial(build.retriever, context, name)
+        for name, settings in pipeline.head.retrievers.items()
+        if settings.get("kind", name) in WITHOUT_VECTORS
+    }
 
 
 def allowed_hosts(run: Path | None) -> AllowedHosts:

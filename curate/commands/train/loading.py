@@ -9,7 +9,8 @@ from curate.commands.train import TrainSettings
 from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, quiet
 from curate.pipeline.stage import home
-from curate.retrieval.encoders.dense import Config, DenseEncoder, unreachable
+from curate.retrieval.encoders.dense import Config, DenseEncoder
+from curate.retrieval.encoders.stored_model import unreachable
 from curate.retrieval.vectors import CachedEncoder, default_folder
 from curate.system.extras import needed, require
 

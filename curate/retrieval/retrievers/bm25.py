@@ -1,7 +1,8 @@
-"""BM25 on words (by jieba) or character bigrams: tokenisation, index on disk, search."""
+"""BM25 on words (by jieba), character bigrams or English stems: tokenisation, index on disk, search."""
 
 import logging
 import os
+import re
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,12 +11,12 @@ from functools import cache as once
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from curate.core.config import Json, Section, digest
 from curate.core.errors import DataError
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     import jieba
 
 Cut = Callable[[str], list[str]]
-Kind = Literal["words", "bigrams"]
+Kind = Literal["words", "bigrams", "english"]
 TokenNumbers = npt.NDArray[np.int32]
 Batch = tuple[list[str], TokenNumbers, TokenNumbers]
 """Tokens of some texts: (distinct tokens in order of occurrence, index of every token in these, tokens per text)."""
@@ -39,6 +40,8 @@ Batch = tuple[list[str], TokenNumbers, TokenNumbers]
 
 def cutter(kind: Kind, cache: Path) -> Cut:
     """Return the function that tokenises a text; `cache` is the folder for jieba's dictionary."""
+    if kind == "english":
+        return english()
     return bigrams if kind == "bigrams" else words(cache)
 
 
@@ -70,6 +73,36 @@ def bigrams(text: str) -> list[str]:
     plain = unicodedata.normalize("NFKC", text).lower()
     pairs = (plain[start : start + 2] for start in range(len(plain) - 1))
     return [pair for pair in pairs if all(map(str.isalnum, pair))]
+
+
+_ENGLISH = re.compile(r"[^\W_]+(?:(?:['’.]|(?<=\d),(?=\d))[^\W_]+)*")
+_POSSESSIVE = re.compile(r"['’]s\Z")
+
+
+def english() -> Cut:
+    """Return a function that splits a text as Lucene's English analyser does, in NFKC and lower case.
+
+    Words without possessive 's and without Lucene's 33 stop words, as stems by Porter (1980). Runs of Chinese
+    characters, which have no spaces, become bigrams.
+    """
+    import Stemmer
+    from bm25s.stopwords import STOPWORDS_EN
+
+    stemmer, stop_words = Stemmer.Stemmer("porter"), frozenset(STOPWORDS_EN)
+
+    def cut(text: str) -> list[str]:
+        plain = unicodedata.normalize("NFKC", text).lower()
+        words = (_POSSESSIVE.sub("", word) for word in _ENGLISH.findall(plain))
+        latin = [word for word in words if word not in stop_words]
+        if plain.isascii():
+            return list(stemmer.stemWords(latin))
+        parts = (bigrams(word) if _HAN.search(word) else [stemmer.stemWord(word)] for word in latin)
+        return [part for parts_of_word in parts for part in parts_of_word]
+
+    return cut
+
+
+_HAN = re.compile("[\u3400-\u9fff]")
 
 
 def cut_all(kind: Kind, cache: Path, batches: Iterable[Sequence[str]], processes: int) -> Iterator[Batch]:
@@ -235,9 +268,23 @@ class Config(Section):
     """Settings of tokens and weights."""
 
     tokens: Kind = "words"
-    """Words by jieba (its search mode, which also gives the parts of long words), or character bigrams."""
+    """Words by jieba (its search mode, which also gives the parts of long words), character bigrams, or English stems
+    without stop words, as by Lucene's analyser."""
     k1: float = Field(default=1.5, ge=0)
+    """Saturation of repeated tokens; by default 0.9 for English, as published baselines have it."""
     b: float = Field(default=0.75, ge=0, le=1)
+    """Normalisation by length; by default 0.4 for English."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_published_baselines(cls, settings: Any) -> Any:  # noqa: ANN401 - unchecked yet
+        if isinstance(settings, dict) and settings.get("tokens") == "english":
+            return {"k1": 0.9, "b": 0.4, **settings}
+        return settings
+
+
+_CUTTERS: Mapping[Kind, str] = {"words": "jieba", "bigrams": "jieba", "english": "PyStemmer"}
+"""Package on whose version tokens depend; that of bigrams is there for indexes of earlier versions."""
 
 
 class Bm25:
@@ -247,7 +294,7 @@ class Bm25:
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self.config, self._cache = name, config, kit.cache
-        packages = {package: version(package) for package in ("bm25s", "jieba")}
+        packages = {package: version(package) for package in ("bm25s", _CUTTERS[config.tokens])}
         self.identity: Json = {"kind": "bm25", **config.model_dump(), **packages}
 
     def opened(self, corpus: Corpus, progress: Progress) -> tuple[Index, Cut, Numbers]:

@@ -11,8 +11,9 @@ from curate.core.config import Settings, check
 from curate.core.errors import ConfigError
 from curate.pipeline.pipeline import Pipeline, find
 from curate.pipeline.stage import Context
-from curate.retrieval.encoders.dense import Config, unreachable
+from curate.retrieval.encoders.dense import Config
 from curate.retrieval.encoders.presets import encoder_presets, with_presets
+from curate.retrieval.encoders.stored_model import unreachable
 from curate.runs.completing import retrievers
 from curate.runs.runner import Run
 from curate.tables.exporters.labels import parts

@@ -61,7 +61,12 @@ def test_averages_and_further_models_come_out_of_the_command(tmp_path: Path) -> 
     assert len(found["tasks"][0]["against_model"]) == 1
     assert any("broken" in note for note in found["notes"])
     page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    for said in ("## mteb's mean (mixes measures) both", "## A against B, averages", "maker/m0 has no average", "## Further models"):
+    for said in (
+        "## mteb's mean (mixes measures) both",
+        "## A against B, averages",
+        "maker/m0 has no average",
+        "## Further models",
+    ):
         assert said in page
     assert "Smallest difference that 10 queries show" in page
 
