@@ -10,7 +10,7 @@ from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, quiet
 from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder
-from curate.retrieval.encoders.stored_model import unreachable
+from curate.retrieval.stored_model import unreachable
 from curate.retrieval.vectors import CachedEncoder, default_folder
 from curate.system.extras import needed, require
 

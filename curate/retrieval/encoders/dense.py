@@ -12,7 +12,7 @@ import numpy as np
 from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
 from curate.core.records import Role
-from curate.retrieval.encoders.stored_model import ModelConfig, StoredModel
+from curate.retrieval.stored_model import ModelConfig, StoredModel
 from curate.retrieval.similarity.exact_search import unit
 from curate.system.egress import Egress
 

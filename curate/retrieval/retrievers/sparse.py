@@ -14,7 +14,7 @@ from curate.core.errors import RunFailed
 from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Hits, Kit, Progress
 from curate.core.records import Query
-from curate.retrieval.encoders.stored_model import ModelConfig, StoredModel
+from curate.retrieval.stored_model import ModelConfig, StoredModel
 from curate.retrieval.ranking import Numbers
 from curate.retrieval.retrievers.bm25 import best_scores
 from curate.system.egress import Egress

@@ -13,7 +13,7 @@ from curate.pipeline.pipeline import Pipeline, find
 from curate.pipeline.stage import Context
 from curate.retrieval.encoders.dense import Config
 from curate.retrieval.encoders.presets import encoder_presets, with_presets
-from curate.retrieval.encoders.stored_model import unreachable
+from curate.retrieval.stored_model import unreachable
 from curate.runs.completing import retrievers
 from curate.runs.runner import Run
 from curate.tables.exporters.labels import parts

@@ -13,6 +13,7 @@ from curate.core.protocols import Encoder, Vectors
 from curate.core.records import Role
 from curate.retrieval.encoders import asymmetric
 from curate.retrieval.encoders.dense import Config, DenseEncoder
+from curate.retrieval.stored_model import StoredModel
 from curate.retrieval.vectors import CachedEncoder
 from curate.system.files import read_json
 from tests.support.small_models import small_model
@@ -105,7 +106,7 @@ def test_a_copy_that_the_gpu_has_no_room_for_is_loaded_on_the_processor(
 
     expected = half._in_float32("cpu").encode(TEXTS, "document")
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", full)
-    monkeypatch.setattr(DenseEncoder, "_check_device", lambda _encoder: None)
+    monkeypatch.setattr(StoredModel, "_check_device", lambda _stored: None)
     cramped = DenseEncoder("x", half.config.model_copy(update={"device": "cuda"}))
     make = cramped.float32_rows("document")
     assert make is not None
