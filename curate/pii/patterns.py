@@ -103,3 +103,20 @@ NINE = f"{DIGIT}(?:{_GAP}{DIGIT}){{8}}"
 def digits(text: str) -> str:
     """Return the narrowed text with each digit or numeral of any script replaced by 0 to 9; offsets are unchanged."""
     return narrow(text).translate(_TABLE)
+
+
+# Numbers that follow a word for them, such as `住院号：00123` and `Passport No. E12345678`.
+
+_SPOKEN_DIGITS = ("零〇○", "一壹幺", "二贰貳", "三叁參", "四肆", "五伍", "六陆陸", "七柒", "八捌", "九玖")
+NUMERALS = "".join(_SPOKEN_DIGITS)
+_SPOKEN = str.maketrans({numeral: str(digit) for digit, numerals in enumerate(_SPOKEN_DIGITS) for numeral in numerals})
+_SPOKEN_RUN = re.compile(f"[{NUMERALS}](?:[{SPACE}._/·-]{{0,3}}[{NUMERALS}]){{4,}}")
+RAW_SPACE = f"{SPACE}\u00a0\u202f\u3000"
+
+
+@lru_cache(maxsize=8)
+def readings(text: str) -> tuple[str, ...]:
+    """Return the text after `narrow` and, if it spells digits in Chinese, a copy with digits; offsets are unchanged."""
+    plain = narrow(text)
+    spoken = _SPOKEN_RUN.sub(lambda run: run[0].translate(_SPOKEN), plain)
+    return (plain,) if spoken == plain else (plain, spoken)

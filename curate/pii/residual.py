@@ -11,6 +11,7 @@ import polars as pl
 
 from curate.core.config import parse_yaml
 from curate.pii.patterns import narrow, script
+from curate.pii.rules import rules
 from curate.system.resources import data_file
 
 AROUND = 30
@@ -164,13 +165,15 @@ def scan(texts: Sequence[str], closed: re.Pattern[str]) -> Iterator[tuple[int, R
 
 def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
     """Return the suspicious passages of a masked text in order; `closed` matches placeholders."""
-    from curate.pii.recognisers import phone_western
+    from curate.pii.recognisers import contexts
 
     seen = narrow(_WRITTEN.sub(_blank, closed.sub(_blank, text))).translate(_PLAIN)
     seen = _pattern_of_list("zips", r"(?![\d-])").sub(_blank, seen)
     seen = _public_code().sub(lambda match: match[0] if _someones(match[0]) else _blank(match), seen)
-    seen = phone_western.STANDING_ALONE.sub(
-        lambda match: _blank(match) if phone_western.for_everybody(match) else match[0], seen
+    seen = (
+        rules("contacts")
+        .pattern("standing_alone")
+        .sub(lambda match: _blank(match) if contexts.for_everybody(match) else match[0], seen)
     )
     candidates = [*_digits(seen), *_beside_words(seen)]
     merged: list[Residue] = []
@@ -190,13 +193,13 @@ def _public_code() -> re.Pattern[str]:
 
 def _someones(code: str) -> bool:
     """Return whether a public code contains a mobile, identity or card number."""
-    from curate.pii.recognisers import identity_numbers, phone
+    from curate.pii.recognisers import numbers as recognisers
 
     numbers = (re.sub("[ -]", "", number) for number in re.findall(r"\d(?:[ -]?\d){10,18}x?", code))
     return _CONTACT.search(code) is not None or any(
         recogniser(number)
         for number in numbers
-        for recogniser in (phone.mobile, identity_numbers.resident_id, identity_numbers.bank_card)
+        for recogniser in (recognisers.mobile, recognisers.resident_id, recognisers.bank_card)
     )
 
 
@@ -250,9 +253,9 @@ def _free_line(number: str, before: str, after: str) -> bool:
     """
     if script(before + after) != "en":
         return False
-    from curate.pii.recognisers import phone_western
+    from curate.pii.recognisers import contexts
 
-    return phone_western.everybody(number) or bool(_FREE_OF_CHARGE.fullmatch(number) and re.match("[ -]?[a-z]", after))
+    return contexts.everybody(number) or bool(_FREE_OF_CHARGE.fullmatch(number) and re.match("[ -]?[a-z]", after))
 
 
 def _beside_words(text: str) -> Iterator[Residue]:
@@ -299,7 +302,7 @@ def _telling(text: str, link: str, fewest: int) -> bool:
 def _public(number: str) -> bool:
     """Return whether a number is a public phone line, with or without its separators."""
     spoken = "" if any(map(str.isalpha, number)) else re.sub(r"\D", "", number)
-    from curate.pii.recognisers import phone_western
+    from curate.pii.recognisers import contexts
 
     is_helpline = any(_pattern_of_list("helplines").fullmatch(form) for form in (number, spoken))
-    return is_helpline or phone_western.is_hotline(spoken)
+    return is_helpline or contexts.is_hotline(spoken)

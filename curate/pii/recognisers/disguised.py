@@ -9,12 +9,20 @@ from collections.abc import Iterator
 
 from curate.core.records import Span
 from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS, narrow, trigger
-from curate.pii.recognisers.identity_numbers import bank_card, resident_id
-from curate.pii.recognisers.online_accounts import qq, wechat
-from curate.pii.recognisers.phone import LINK, PHONE, email, landline, mobile, personal
-from curate.pii.recognisers.phone_overseas import overseas
-from curate.pii.recognisers.phone_western import western
+from curate.pii.recognisers.contexts import personal
+from curate.pii.recognisers.numbers import (
+    bank_card,
+    email,
+    landline,
+    mobile,
+    overseas,
+    qq,
+    resident_id,
+    wechat,
+    western,
+)
 from curate.pii.rewritten import Recognisers, found, rewrite
+from curate.pii.rules import rules
 from curate.pii.spans import apart
 from curate.pii.words import either, raw, words
 
@@ -27,9 +35,10 @@ _WIDE_JOINT = (
 )
 _NUMBERS: Recognisers = (mobile, landline, western, overseas)
 _ENDS = re.compile(r"\r\n|\r|\n")
-_ANNOUNCED = re.compile(rf"{PHONE}[^0-9]{{0,6}}\Z", re.IGNORECASE)
+_PHONE, _LINK = map(rules("contacts").source, ("phone", "link"))
+_ANNOUNCED = re.compile(rf"{_PHONE}[^0-9]{{0,6}}\Z", re.IGNORECASE)
 _GROUPS = re.compile(
-    rf"{PHONE}{LINK}(?P<value>1[3-9][0-9]{{1,2}}-{_CUT}[0-9]{{3,4}}-{_CUT}[0-9]{{3,5}})(?![0-9-])", re.IGNORECASE
+    rf"{_PHONE}{_LINK}(?P<value>1[3-9][0-9]{{1,2}}-{_CUT}[0-9]{{3,4}}-{_CUT}[0-9]{{3,5}})(?![0-9-])", re.IGNORECASE
 )
 """A number of any length in three groups with hyphens at the line ends, after a word for telephone."""
 _CODE = re.compile(rf"(?:\+ ?|00)\(?86\)?-?{_CUT}\Z")
