@@ -56,7 +56,7 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "name_handle": "curate.pii.person_names.handles:handle",
         "birth_date": "curate.pii.recognisers.numbers:birth_date",
         "address": "curate.pii.recognisers.address:address",
-        "address_abroad": "curate.pii.recognisers.address_abroad:address_abroad",
+        "address_abroad": "curate.pii.recognisers.address:address_abroad",
         "hospital": "curate.pii.recognisers.institutions:hospital",
         "hospital_short": "curate.pii.recognisers.institutions_short:hospital_short",
         "school": "curate.pii.recognisers.institutions:school",

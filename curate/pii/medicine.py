@@ -13,7 +13,7 @@ from curate.core.records import Span
 from curate.pii.patterns import narrow
 from curate.pii.person_names.lattice import is_verb, is_word
 from curate.pii.person_names.lexicon import is_chinese
-from curate.pii.recognisers.places import place
+from curate.pii.rules import rules
 from curate.pii.words import one_of, words
 
 _LABELLED = re.compile(r"(?:叫|[姓真全本]?名字?[是为]?|联系人|签[名字]|落款|署名)[\s:：\"“_|*]{0,6}\Z")
@@ -76,7 +76,7 @@ def _lexicon() -> _Lexicon:
         asked_of_thing=re.compile(rf"[^，。,.！？!?\s]{{0,2}}?{one_of(lists['asked_of_things'])}"),
         unit=re.compile(f" ?{one_of(lists['units'])}"),
         illness_hospital=re.compile(
-            rf"(?:{place()})?(?P<organ>[\u4e00-\u9fff]{{0,5}}?){one_of(lists['illnesses'])}{public}医院"
+            rf"(?:{rules('places').source('place')})?(?P<organ>[\u4e00-\u9fff]{{0,5}}?){one_of(lists['illnesses'])}{public}医院"
         ),
         one_hospital=re.compile(f"{one_of(lists['one_hospital'], words('institutions')['hospital_names'])}|[0-9]"),
         asked_for=re.compile(f"[的 ,，]{{0,2}}{one_of(lists['asked_for'])}"),

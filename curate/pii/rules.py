@@ -18,19 +18,36 @@ from typing import Any
 from curate.core.records import Span
 from curate.pii import patterns
 from curate.pii.spans import in_order
-from curate.pii.words import any_of, either, entries, label, loose_last, loose_latin, loosely, one_of, raw, words
+from curate.pii.words import (
+    any_of,
+    either,
+    endings,
+    entries,
+    label,
+    loose_last,
+    loose_latin,
+    loosely,
+    one_of,
+    openings,
+    raw,
+    words,
+    written,
+)
 
 WORDS: Mapping[str, Callable[..., str]] = {
     "any_of": any_of,
     "either": either,
+    "endings": endings,
     "label": label,
     "loose_last": loose_last,
     "loose_latin": loose_latin,
     "loosely": loosely,
     "one_of": one_of,
+    "openings": openings,
     "plain": lambda *lists: "|".join(chain(*lists)),
     "raw": raw,
     "signs": lambda *lists: "".join(chain(*lists)),
+    "written": written,
 }
 """Ways to write lists of words in a pattern; those without a function of `words`: as they are, as signs of a class."""
 SHARED = {
@@ -83,10 +100,11 @@ class RuleFile:
             self._compiled[name] = re.compile(self.source(name))
         return self._compiled[name]
 
-    def filled(self, written: str) -> str:
+    def filled(self, text: str) -> str:
         """Return a pattern as a regular expression: its lines joined, and what its braces name filled in."""
-        lines = (line for line in map(str.strip, written.splitlines()) if not line.startswith("# "))
-        return _HOLE.sub(self._fill, "".join(lines))
+        if "\n" in text:
+            text = "".join(line for line in map(str.strip, text.splitlines()) if not line.startswith("# "))
+        return _HOLE.sub(self._fill, text)
 
     def _fill(self, hole: re.Match[str]) -> str:
         names = [name.strip().rpartition("/") for name in hole["names"].split(",")]

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
 from curate.core.config import parse_yaml
-from curate.pii.patterns import RAW_SPACE
+from curate.pii.patterns import RAW_SPACE, narrow
 from curate.system.resources import data_file
 
 _FOLDERS = ("pii", "pii/recognisers", "pii/person_names")
@@ -159,3 +159,51 @@ def _variants(character: str) -> str:
         small, capital = character.lower(), character.upper()
         return f"{small}{capital}{chr(ord(small) + 0xFEE0)}{chr(ord(capital) + 0xFEE0)}"
     return character + _TRADITIONAL.get(character, "")
+
+
+# Place names in traditional and simplified characters.
+
+
+@cache
+def _simplified() -> dict[int, str]:
+    return {ord(pair[0]): pair[1] for pair in words("places")["traditional"]}
+
+
+_traditional = compiled(lambda: f"[{''.join(map(chr, _simplified()))}]")
+
+
+@lru_cache(maxsize=8)
+def fold(text: str) -> str:
+    """Return the narrowed text with traditional characters simplified one by one; offsets are unchanged."""
+    narrowed = narrow(text)
+    return narrowed.translate(_simplified()) if _traditional().search(narrowed) else narrowed
+
+
+@cache
+def _forms() -> dict[str, str]:
+    """Return a character -> its traditional or full-width forms."""
+    forms = {str(digit): chr(0xFF10 + digit) for digit in range(10)}
+    for traditional, simplified in words("places")["traditional"]:
+        forms[simplified] = forms.get(simplified, "") + traditional
+    return forms
+
+
+def written(*lists: Iterable[str]) -> str:
+    """Return a pattern for one of the words in traditional or simplified characters, digits full-width or not."""
+    forms = _forms()
+    return f"(?:{'|'.join(''.join(f'[{c}{forms[c]}]' if c in forms else c for c in text) for text in chain(*lists))})"
+
+
+def openings(*lists: Iterable[str]) -> str:
+    """Return a pattern for two characters with which words begin, a smaller automaton than `written`."""
+    pairs = zip(*(word[:2] for word in chain(*lists)), strict=True)
+    return "".join(_one_character(characters) for characters in pairs)
+
+
+def endings(*lists: Iterable[str]) -> str:
+    """Return a pattern for one of the last characters of the words, in the same variants as `written`."""
+    return _one_character(word[-1] for word in chain(*lists))
+
+
+def _one_character(characters: Iterable[str]) -> str:
+    return f"[{''.join(sorted(character + _forms().get(character, '') for character in set(characters)))}]"

@@ -11,9 +11,8 @@ from curate.pii.person_names.lattice import lattice
 from curate.pii.person_names.lexicon import CJK, Trust, WordList, is_chinese, known, lists, name_at
 from curate.pii.person_names.sought import SEPARATED, SEPARATOR
 from curate.pii.person_names.weights import begins, behind, front, run_at
-from curate.pii.recognisers.places import fold
 from curate.pii.spans import in_order
-from curate.pii.words import either, words
+from curate.pii.words import either, fold, words
 
 # Foreign and minority names in Chinese characters: with dots (买买提·吐尔逊), or alone in a form field.
 

@@ -11,10 +11,11 @@ from functools import cache
 from curate.core.records import Span
 from curate.pii.patterns import CHINESE, FULL_WIDTH, TWO_SIGNS, trigger
 from curate.pii.recognisers.institutions_short import behind, in_front
-from curate.pii.recognisers.places import NUMBER, fold, place, written
+from curate.pii.rules import rules
 from curate.pii.spans import in_order
-from curate.pii.words import compiled, one_of, words
+from curate.pii.words import compiled, fold, one_of, words, written
 
+_PLACE, NUMBER = map(rules("places").source, ("place", "number"))
 _RUN = re.compile(r"[一-龥]{2,10}\Z")
 _LONGEST = 7
 _ENOUGH = 3
@@ -32,7 +33,7 @@ def no_name() -> re.Pattern[str]:
 def _kinds() -> re.Pattern[str]:
     lists = words("institutions")
     common = [lists[name] for name in ("hospital_kinds", "disease_kinds", "generic", "hospital_endings")]
-    return re.compile(rf"{one_of(*common)}|{place()}|第?{NUMBER}")
+    return re.compile(rf"{one_of(*common)}|{_PLACE}|第?{NUMBER}")
 
 
 _PROPER = frozenset("".join(words("institutions")["proper_characters"]))
@@ -108,11 +109,11 @@ def _hospital() -> re.Pattern[str]:
     lists = words("places")
     small = one_of(lists["small_counties"])
     region = "(?:华北|华东|华南|华中|东北|西北|西南|中原|胜利|江汉|辽河|大港|长庆)(?=石油|油田|矿|铁路|电)"
-    known_place = f"{place()}(?:{small}县?)?|{small}县?"
+    known_place = f"{_PLACE}(?:{small}县?)?|{small}县?"
     where = rf"(?:(?:{known_place}|{unit}|{region}|{one_of(lists['regions'])})(?: ?{lower}){{0,2}})"
     ending = _list("hospital_endings")
-    army = f"{place()}军区(?:{place()})?(?:总|第?{NUMBER})?医院"
-    university = f"(?:{_list('universities')}|{place()}(?:{_list('school_kinds')}){{0,3}})(?:大学|学院|医学院)"
+    army = f"{_PLACE}军区(?:{_PLACE})?(?:总|第?{NUMBER})?医院"
+    university = f"(?:{_list('universities')}|{_PLACE}(?:{_list('school_kinds')}){{0,3}})(?:大学|学院|医学院)"
     short = "[浙苏郑吉山川中武南西复北哈厦青兰同交]大|[哈安皖温徐贵昆重川广福南首新河内]医大?|北医|医科?大"
     health = _list("public_health")
     larger = one_of(lists["provinces"], lists["cities"])
@@ -120,18 +121,18 @@ def _hospital() -> re.Pattern[str]:
     disease = "(?<![病炎症癌瘤痛疮疹癣疡疣疝石毒药片汤丸膏剂素])"
     shapes = (
         f"{where}(?:{kinds}{{1,5}}{ending}|(?:(?<=[市县区旗镇乡省道])|(?<=治州)){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
-        f"(?:{place()})?{_list('hospital_names')}{every}{{0,3}}{ending}",
+        f"(?:{_PLACE})?{_list('hospital_names')}{every}{{0,3}}{ending}",
         f"{nested_place}医院",  # a place inside a larger one is sufficient: 苏州九龙医院
         rf"{_BEFORE}(?P<quarter>{_UNIT}{{2,4}})(?:社区卫生服务(?:中心|站)|村(?:卫生室|卫生所))",
         f"{university}(?:{_NAME}{{0,6}}学院)?的?{_NAME}{{0,8}}{ending}",
         f"中国(?:医学|中医)科学院{_NAME}{{1,6}}医院",
         rf"解放军(?:陆军|海军|空军)?(?:{numbered}|总|{_NAME}{{2,6}})(?:中心)?医院",
         r"(?<![0-9第.])(?!120)(?:[0-9]{3}|第[一二三四五六七八九〇零]{3})(?:军区|部队|中心)?医院",
-        rf"(?:武警|陆军|海军|空军)(?:{place()}|{_NAME}{{2}}|总|特色)(?:总队|部队|支队)?医院|{army}",
-        rf"(?:{place()}(?:(?:{short})附?属?)?|(?:{short})附?属?)第?{_NUMBERED}",
+        rf"(?:武警|陆军|海军|空军)(?:{_PLACE}|{_NAME}{{2}}|总|特色)(?:总队|部队|支队)?医院|{army}",
+        rf"(?:{_PLACE}(?:(?:{short})附?属?)?|(?:{short})附?属?)第?{_NUMBERED}",
         rf"{_NAME}氏{every}{{0,2}}(?:诊所|门诊部|医院)|{_NAME}{{1,3}}(?:医生|大夫)诊所",
-        rf"(?:{place()}|(?:{place()})?{small}县?)(?P<own>{_NAME}{{2,7}}){disease}{ending}",
-        rf"{place()}(?P<brand>{_NAME}{{2,3}}){every}{{1,2}}{ending}",
+        rf"(?:{_PLACE}|(?:{_PLACE})?{small}县?)(?P<own>{_NAME}{{2,7}}){disease}{ending}",
+        rf"{_PLACE}(?P<brand>{_NAME}{{2,3}}){every}{{1,2}}{ending}",
         rf"(?<=[在到去往至进于经回])(?P<alone>(?:(?![行住以治]){_NAME}){{2,5}}){disease}{ending}",
     )
     return re.compile(rf"(?:{'|'.join(shapes)})\Z")
@@ -168,7 +169,7 @@ _TELLING = re.compile(r"(?:^| )(?:St|Ste|Mt|Saint|Mount|Our Lady)(?:\.| )|['’]
 _ILLNESS = re.compile("Syndrome|Disease|Disorder")
 """Words that make an illness of a possessive, as in `Sjogren's Syndrome Clinic`."""
 _OTHER_ENDINGS = words("institutions")["hospital_endings"][1:]
-_REGION = f"(?:{place()}|{one_of(words('places')['districts'], words('institutions')['branch_regions'])})"
+_REGION = f"(?:{_PLACE}|{one_of(words('places')['districts'], words('institutions')['branch_regions'])})"
 _BRANCH = re.compile(
     rf"(?:(?<=医学中心)医院|{_REGION}(?:医院|分院|院区)|[东西南北新老]院区?|[东西南北]区(?!域)|{_NAME}{{2,4}}院区|(?!开设|成立|设立|新建|其他|所有|附近){_NAME}{{2,3}}分院|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
 )
@@ -237,7 +238,7 @@ def _longest_names(
         if match:
             last_end = match.end()
             inside = (match.start() + 1, match.end("unit") + 1) if match["unit"] else None
-            known_place = re.compile(place()).search(text, *inside) if inside else None
+            known_place = re.compile(_PLACE).search(text, *inside) if inside else None
             yield (known_place or match).start(), last_end  # 长沙市 in 妈妈长沙市, which is an unknown place
 
 
@@ -251,7 +252,7 @@ def _longer(branches: re.Pattern[str], text: str, start: int, end: int) -> tuple
 @cache
 def _larger() -> re.Pattern[str]:
     """Return a pattern for a place before a name that itself begins with a place (`贵阳` + `贵州省骨科医院`)."""
-    return re.compile(rf"{place()}\Z")
+    return re.compile(rf"{_PLACE}\Z")
 
 
 def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
@@ -269,7 +270,7 @@ def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
 def _common() -> re.Pattern[str]:
     lists = words("institutions")
     kinds = [lists[name] for name in ("hospital_kinds", "disease_kinds", "generic", "hospital_endings")]
-    return re.compile(rf"{one_of(*kinds)}|{place()}|第?{NUMBER}|[上下里外中大小好前后市县区省镇乡村]")
+    return re.compile(rf"{one_of(*kinds)}|{_PLACE}|第?{NUMBER}|[上下里外中大小好前后市县区省镇乡村]")
 
 
 _FACULTY = re.compile(rf"{_NAME}{{0,8}}?(?:学院|附中|附小|附属中学|附属小学|小学部|中学部)")
@@ -283,7 +284,7 @@ def _school() -> re.Pattern[str]:
     proper_name = f"(?P<own>(?:(?![上读]){_NAME}){{0,9}}?)"
     shapes = (
         f"(?:国立)?{_list('universities')}(?:大学|学院)",
-        f"(?:国立)?(?:{place()}|{unit})(?:{_NAME}{{1,5}}?(?:{_SMALL}))?(?:(?:{_list('school_kinds')}|第?{NUMBER}){{0,4}}|{proper_name}){ending}",
+        f"(?:国立)?(?:{_PLACE}|{unit})(?:{_NAME}{{1,5}}?(?:{_SMALL}))?(?:(?:{_list('school_kinds')}|第?{NUMBER}){{0,4}}|{proper_name}){ending}",
         f"(?:{_list('school_named')}|第?{NUMBER}){{1,2}}{ending}",
         f"(?:{_BEFORE}|(?<=[读入考取校]))(?P<alone>(?:(?![于读上考入]){_NAME}){{2,9}}){ending}",
         _list("school_short"),
@@ -299,7 +300,7 @@ _school_ending = compiled(
 @cache
 def _common_school() -> re.Pattern[str]:
     lists = words("institutions")
-    return re.compile(rf"{one_of(lists['school_kinds'], lists['school_generic'])}|{place()}|第?{NUMBER}")
+    return re.compile(rf"{one_of(lists['school_kinds'], lists['school_generic'])}|{_PLACE}|第?{NUMBER}")
 
 
 _cue = compiled(lambda: rf"{_list('school_cues')}[了的]?[:： ]{{0,2}}\Z")

@@ -10,11 +10,12 @@ from functools import cache
 from curate.core.records import Span
 from curate.pii.patterns import trigger
 from curate.pii.person_names.lexicon import surnames
-from curate.pii.recognisers.places import fold, place, written
+from curate.pii.rules import rules
 from curate.pii.spans import behind_found, in_order
-from curate.pii.words import compiled, one_of
+from curate.pii.words import compiled, fold, one_of, written
 from curate.pii.words import words as word_lists
 
+_PLACE = rules("places").source("place")
 _LISTS = word_lists("institutions_short")
 ENOUGH = int(_LISTS["enough"][0])
 """Minimum total weight of a name and its context."""
@@ -130,7 +131,7 @@ _NUMBERED = {
     f"[哈沈石济青郑杭锡厦广深珠佛昆贵渝兰津沪]{_N}院": 3,
     f"十{_N}?院": 2,
     f"武警{_N}院|解放军(?:30|三[〇零])[1-9一二四五七九]": 3,
-    f"{place()}(?:儿童|妇儿|胸科|肺科|脑科)": 1,
+    f"{_PLACE}(?:儿童|妇儿|胸科|肺科|脑科)": 1,
     "三[〇零Oo0][一二四五七九]": 2,
     rf"[省市]{_N}": 2,
     rf"附{_N}": 2,
@@ -145,10 +146,10 @@ _ARMY = re.compile(
 _BEFORE = "".join(words("before"))
 _BARE = re.compile(rf"{_N}(?:医院|院)|[省市县区]")
 """Names that are not specific without the name of their city."""
-_PART = re.compile(rf"{place()}(?:分院|院区)|[东西南北新老]院区?|(?![的在有住])[一-龥]{{2,4}}院区")
+_PART = re.compile(rf"{_PLACE}(?:分院|院区)|[东西南北新老]院区?|(?![的在有住])[一-龥]{{2,4}}院区")
 """Possible continuations of a name, such as a branch."""
 _names = compiled(lambda: f"{'|'.join(_NUMBERED)}|{one_of(weights('names'))}")
-_where = compiled(lambda: rf"{place()}\Z")
+_where = compiled(lambda: rf"{_PLACE}\Z")
 
 
 @cache
