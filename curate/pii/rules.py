@@ -30,6 +30,7 @@ from curate.pii.words import (
     one_of,
     openings,
     raw,
+    shortest,
     words,
     written,
 )
@@ -38,6 +39,7 @@ WORDS: Mapping[str, Callable[..., str]] = {
     "any_of": any_of,
     "either": either,
     "endings": endings,
+    "first_signs": lambda *lists: "".join(sorted({word[0] for word in chain(*lists)})),
     "label": label,
     "loose_last": loose_last,
     "loose_latin": loose_latin,
@@ -46,10 +48,14 @@ WORDS: Mapping[str, Callable[..., str]] = {
     "openings": openings,
     "plain": lambda *lists: "|".join(chain(*lists)),
     "raw": raw,
+    "shortest": shortest,
     "signs": lambda *lists: "".join(chain(*lists)),
     "written": written,
 }
-"""Ways to write lists of words in a pattern; those without a function of `words`: as they are, as signs of a class."""
+"""Ways to write lists of words in a pattern.
+
+Those without a function of `words`: words that are patterns, and their first or all characters for a class.
+"""
 SHARED = {
     "alone": patterns.ALONE,
     "chinese": patterns.CHINESE,

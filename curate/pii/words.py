@@ -183,8 +183,8 @@ def fold(text: str) -> str:
 def _forms() -> dict[str, str]:
     """Return a character -> its traditional or full-width forms."""
     forms = {str(digit): chr(0xFF10 + digit) for digit in range(10)}
-    for traditional, simplified in words("places")["traditional"]:
-        forms[simplified] = forms.get(simplified, "") + traditional
+    for pair in words("places")["traditional"]:
+        forms[pair[1]] = forms.get(pair[1], "") + pair[0]
     return forms
 
 
@@ -192,6 +192,12 @@ def written(*lists: Iterable[str]) -> str:
     """Return a pattern for one of the words in traditional or simplified characters, digits full-width or not."""
     forms = _forms()
     return f"(?:{'|'.join(''.join(f'[{c}{forms[c]}]' if c in forms else c for c in text) for text in chain(*lists))})"
+
+
+def shortest(*lists: Iterable[str]) -> str:
+    """Return a pattern as `written` does, of those words that contain no other one; for triggers."""
+    every = sorted(set(chain(*lists)))
+    return written(word for word in every if not any(shorter in word for shorter in every if shorter != word))
 
 
 def openings(*lists: Iterable[str]) -> str:
