@@ -4,7 +4,7 @@ A file of rules holds lists of words, `patterns` by name, and `recognisers` by n
 a regular expression of Python. It may stand on several lines: line ends, the white space around them, and lines that
 begin with `# ` do not count. In it stand
 
-- `{name}` for another pattern of the file, else for one of `SHARED`; `{file/name}` for one of another file;
+- `{name}` for another pattern of the file, or for one of `SHARED`; `{file/name}` for one of another file;
 - `{any_of:list}` or `{raw:list, file/list}` for lists of words, in one of the ways of `WORDS`.
 """
 
@@ -31,6 +31,7 @@ from curate.pii.words import (
     openings,
     raw,
     shortest,
+    spaced,
     words,
     written,
 )
@@ -49,7 +50,8 @@ WORDS: Mapping[str, Callable[..., str]] = {
     "plain": lambda *lists: "|".join(chain(*lists)),
     "raw": raw,
     "shortest": shortest,
-    "signs": lambda *lists: "".join(chain(*lists)),
+    "signs": lambda *lists: "".join(sorted({sign for word in chain(*lists) for sign in word})),
+    "spaced": spaced,
     "written": written,
 }
 """Ways to write lists of words in a pattern.
@@ -59,6 +61,7 @@ Those without a function of `words`: words that are patterns, and their first or
 SHARED = {
     "alone": patterns.ALONE,
     "chinese": patterns.CHINESE,
+    "cjk": patterns.CHINESE[1:-1],
     "dash": patterns.DASH,
     "decimal": patterns.DECIMAL,
     "digit": patterns.DIGIT,
@@ -85,19 +88,20 @@ BEFORE = 30
 
 
 class RuleFile:
-    """The patterns of one file; `rules` returns the same object for the same file."""
+    """The patterns of one file, and perhaps others that are computed: name -> regular expression."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, computed: Mapping[str, str] | None = None) -> None:
         self.file = file
         self.recognisers: Mapping[str, Any] = entries(file).get("recognisers", {})
         self._patterns: Mapping[str, str] = entries(file).get("patterns", {})
+        self._others = {**SHARED, **(computed or {})}
         self._sources: dict[str, str] = {}
         self._compiled: dict[str, re.Pattern[str]] = {}
 
     def source(self, name: str) -> str:
         """Return the regular expression of a pattern's name."""
         if name not in self._sources:
-            self._sources[name] = self.filled(self._patterns[name]) if name in self._patterns else SHARED[name]
+            self._sources[name] = self.filled(self._patterns[name]) if name in self._patterns else self._others[name]
         return self._sources[name]
 
     def pattern(self, name: str) -> re.Pattern[str]:
@@ -122,7 +126,7 @@ class RuleFile:
 
 @cache
 def rules(file: str) -> RuleFile:
-    """Return the rules of `FILE.yaml`."""
+    """Return the rules of `FILE.yaml`, always the same object."""
     return RuleFile(file)
 
 
@@ -222,13 +226,13 @@ class RuleRecogniser:
 
     def __init__(
         self,
-        file: str,
+        file: RuleFile,
         name: str,
         checks: Mapping[str, Check],
         further: Callable[[str], Iterator[Extent]] | None = None,
     ) -> None:
         self.name = name
-        self._rules, self._checks, self._entry = rules(file), checks, rules(file).recognisers[name]
+        self._file, self._checks, self._entry = file, checks, file.recognisers[name]
         self._further = further
         self.kind, self.like, self.unlike = (str(self._entry[key]) for key in ("kind", "like", "unlike"))
         self.__doc__ = f"Return {self._entry['finds']}"
@@ -248,7 +252,7 @@ class RuleRecogniser:
     @cached_property
     def triggers(self) -> tuple[tuple[str, ...], ...]:
         """Return the triggers, as `patterns.trigger` attaches them to a function."""
-        return tuple(tuple(map(self._rules.filled, chain)) for chain in self._entry["triggers"])
+        return tuple(tuple(map(self._file.filled, chain)) for chain in self._entry["triggers"])
 
     @cached_property
     def _all(self) -> list[_Rule]:
@@ -275,7 +279,7 @@ class RuleRecogniser:
         return _Veto(before, value, behind)
 
     def _compiled(self, pattern: str) -> re.Pattern[str]:
-        return re.compile(self._rules.filled(pattern))
+        return re.compile(self._file.filled(pattern))
 
 
 def _several(named: str | Iterable[str]) -> Iterable[str]:

@@ -93,6 +93,11 @@ def any_of(*lists: Iterable[str]) -> str:
     return f"(?=[{first}])(?:{'|'.join(fronted)})"
 
 
+def spaced(*lists: Iterable[str]) -> str:
+    """Return a pattern for any of the words with spaces of any width, for triggers."""
+    return "(?:" + "|".join(re.escape(word).replace(re.escape(" "), r"\s") for word in longest_first(*lists)) + ")"
+
+
 def raw(*lists: Iterable[str]) -> str:
     """Return a pattern for any of the words in a text before `narrow`, in any width and case; for triggers."""
     return "(?i:" + "|".join("".join(map(_raw, word)) for word in longest_first(*lists)) + ")"
