@@ -92,16 +92,21 @@ class RuleFile:
 
     def __init__(self, file: str, computed: Mapping[str, str] | None = None) -> None:
         self.file = file
-        self.recognisers: Mapping[str, Any] = entries(file).get("recognisers", {})
-        self._patterns: Mapping[str, str] = entries(file).get("patterns", {})
         self._others = {**SHARED, **(computed or {})}
         self._sources: dict[str, str] = {}
         self._compiled: dict[str, re.Pattern[str]] = {}
 
+    @property
+    def recognisers(self) -> Mapping[str, Any]:
+        """Return the entries of the recognisers by name; the file is read at the first use."""
+        found: Mapping[str, Any] = entries(self.file)["recognisers"]
+        return found
+
     def source(self, name: str) -> str:
         """Return the regular expression of a pattern's name."""
         if name not in self._sources:
-            self._sources[name] = self.filled(self._patterns[name]) if name in self._patterns else self._others[name]
+            written = entries(self.file).get("patterns", {})
+            self._sources[name] = self.filled(written[name]) if name in written else self._others[name]
         return self._sources[name]
 
     def pattern(self, name: str) -> re.Pattern[str]:

@@ -190,7 +190,6 @@ _LETTER = str.maketrans(dict.fromkeys("Xx×ΧХх", "X"))
 _PARTS = {3, 6, 10, 12, 14, 17}
 """Offsets where region, year, month, day and serial number end: 110 101 1987 03 26 204 4."""
 _EVEN = [set(range(size, 18, size)) for size in (1, 2, 3, 4, 6)]
-_REGION = re.compile(f"{_IDENTITY.source('region')}|9")
 
 
 def _is_resident(candidate: Candidate) -> bool:
@@ -202,7 +201,9 @@ def _is_resident(candidate: Candidate) -> bool:
     if not check_digits.resident(number):
         return False
     cuts = {len(_compact(candidate.value[: gap.start()])) for gap in _CUTS.finditer(candidate.value)}
-    return not cuts or (_REGION.match(number) is not None and (cuts <= _PARTS or cuts in _EVEN))
+    return not cuts or (
+        _IDENTITY.pattern("first_digits").match(number) is not None and (cuts <= _PARTS or cuts in _EVEN)
+    )
 
 
 def _is_resident_of_old(candidate: Candidate) -> bool:
