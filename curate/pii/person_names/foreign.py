@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from curate.pii.patterns import narrow
-from curate.pii.person_names.evidence import around
+from curate.pii.person_names.evidence import RULES, around
 from curate.pii.person_names.lattice import lattice
 from curate.pii.person_names.lexicon import Trust, WordList, is_chinese, known, lists, name_at
-from curate.pii.person_names.sought import SEPARATED, SEPARATOR
 from curate.pii.person_names.weights import begins, behind, front, run_at
 from curate.pii.rules import RuleFile, RuleRecogniser
 from curate.pii.words import fold, words
@@ -15,7 +14,10 @@ _LISTS = words("name_parts")
 _SOUNDS = frozenset("".join([*_LISTS["sounds"], *_LISTS["telling"], *lists()["foreign"]])) - set("的是了说我你他她")
 """Characters that transcribed names are made of."""
 _TWO_SOUNDS = f"[{''.join(sorted(_SOUNDS))}]{{2}}"
-_RULES = RuleFile("name_parts", {"separated": SEPARATED, "raw_separator": SEPARATOR, "two_sounds": _TWO_SOUNDS})
+_RULES = RuleFile(
+    "name_parts",
+    {"separated": RULES.source("separated"), "raw_separator": RULES.source("separator"), "two_sounds": _TWO_SOUNDS},
+)
 _PATTERN = _RULES.pattern
 
 # Foreign and minority names in Chinese characters: with dots (买买提·吐尔逊), or alone in a form field.

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.patterns import narrow
+from curate.pii.person_names.evidence import RULES
 from curate.pii.person_names.foreign import any_name_at, foreign_at, sounds_at
 from curate.pii.person_names.lexicon import (
     AGED,
@@ -18,10 +19,9 @@ from curate.pii.person_names.lexicon import (
     name_at,
     name_before,
 )
-from curate.pii.person_names.sought import GIVEN
 from curate.pii.rules import RuleFile, RuleRecogniser
 
-_RULES = RuleFile("names", {"given": GIVEN})
+_RULES = RuleFile("names", {"given": RULES.source("given")})
 _PATTERN = _RULES.pattern
 
 # Names that introductions precede or follow: 我叫王小明, 我是王小明, 我姓王, 患者王小明，男，45岁.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from curate.pii.patterns import narrow
-from curate.pii.person_names.evidence import around
+from curate.pii.person_names.evidence import RULES, around
 from curate.pii.person_names.lexicon import (
     WordList,
     bounded,
@@ -15,10 +15,9 @@ from curate.pii.person_names.lexicon import (
     surnames,
     titles,
 )
-from curate.pii.person_names.sought import ANY_TITLE, BEFORE_TITLE
 from curate.pii.rules import RuleFile, RuleRecogniser
 
-_RULES = RuleFile("names", {"any_title": ANY_TITLE, "before_title": BEFORE_TITLE})
+_RULES = RuleFile("names", {name: RULES.source(name) for name in ("any_title", "before_title")})
 _PATTERN = _RULES.pattern
 _NOT = frozenset(lists()["latin.no_names"])
 _SURNAMES = frozenset(lists()["latin.surnames"])
