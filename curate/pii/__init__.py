@@ -53,7 +53,7 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "name_latin": "curate.pii.person_names.titled:name_latin",
         "name_clinical": "curate.pii.person_names.clinical:name_clinical",
         "name_of_kin": "curate.pii.person_names.kin:name_of_kin",
-        "name_handle": "curate.pii.person_names.handles:handle",
+        "name_handle": "curate.pii.person_names.handles:name_handle",
         "birth_date": "curate.pii.recognisers.numbers:birth_date",
         "address": "curate.pii.recognisers.address:address",
         "address_abroad": "curate.pii.recognisers.address:address_abroad",

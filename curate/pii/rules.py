@@ -233,11 +233,11 @@ class RuleRecogniser:
         self,
         file: RuleFile,
         name: str,
-        checks: Mapping[str, Check],
         further: Callable[[str], Iterator[Extent]] | None = None,
+        checks: Mapping[str, Check] | None = None,
     ) -> None:
         self.name = name
-        self._file, self._checks, self._entry = file, checks, file.recognisers[name]
+        self._file, self._checks, self._entry = file, checks or {}, file.recognisers[name]
         self._further = further
         self.kind, self.like, self.unlike = (str(self._entry[key]) for key in ("kind", "like", "unlike"))
         self.__doc__ = f"Return {self._entry['finds']}"

@@ -41,7 +41,7 @@ def _nick(original: str) -> Iterator[tuple[int, int]]:
     yield from _doubled(text)
 
 
-name_nick = RuleRecogniser(RULES, "name_nick", {}, _nick)
+name_nick = RuleRecogniser(RULES, "name_nick", _nick)
 
 
 def _prefixed(text: str) -> Iterator[tuple[int, int]]:
@@ -124,7 +124,7 @@ def _weighed(text: str, position: int, last_end: int) -> Iterator[tuple[float, i
                 yield weights.total, start, end
 
 
-name_scarce = RuleRecogniser(RULES, "name_scarce", {}, _scarce)
+name_scarce = RuleRecogniser(RULES, "name_scarce", _scarce)
 
 # Spaced names in free text: 张 小明 with any white space, weighed against words such as 白 细胞 and 高 血压.
 
@@ -167,4 +167,4 @@ def _spaced_weight(text: str, start: int, middle: int, given_start: int, end: in
     return gained + (_ALONE if apart else 0.0) + front(text, start) + behind(text, end)
 
 
-name_spaced = RuleRecogniser(RULES, "name_spaced", {}, _spaced)
+name_spaced = RuleRecogniser(RULES, "name_spaced", _spaced)

@@ -74,4 +74,4 @@ def _ends_field(text: str, end: int) -> bool:
     return _PATTERN("field_end").match(text[end : end + 6]) is not None
 
 
-name_clinical = RuleRecogniser(_RULES, "name_clinical", {}, _names)
+name_clinical = RuleRecogniser(_RULES, "name_clinical", _names)

@@ -39,7 +39,7 @@ def _dotted(original: str) -> Iterator[tuple[int, int]]:
             yield match.span()
 
 
-name_dotted = RuleRecogniser(_RULES, "name_dotted", {}, _dotted)
+name_dotted = RuleRecogniser(_RULES, "name_dotted", _dotted)
 
 
 def foreign_at(text: str, start: int) -> int | None:
@@ -199,4 +199,4 @@ def _part_weight(piece: str) -> float:
     return weight - 2.5 * (len(piece) == 1)
 
 
-name_parts = RuleRecogniser(_RULES, "name_parts", {}, _parts)
+name_parts = RuleRecogniser(_RULES, "name_parts", _parts)

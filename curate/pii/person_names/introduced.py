@@ -116,7 +116,7 @@ _WAYS = (("called", "叫名昵", _called), ("family", "姓", _family), ("stated"
 """Tuples: name of a pattern, characters of which each matching text has one, function that returns a name's end."""
 
 
-name_introduced = RuleRecogniser(_RULES, "name_introduced", {}, _introduced)
+name_introduced = RuleRecogniser(_RULES, "name_introduced", _introduced)
 
 # Names after labels of forms: 姓名：张三, 主治医生: 张 三, 联系人张三, 审核：张三、李四.
 
@@ -154,7 +154,7 @@ def _value(text: str, start: int, trust: Trust) -> int | None:
     return end
 
 
-name_labelled = RuleRecogniser(_RULES, "name_labelled", {}, _labelled)
+name_labelled = RuleRecogniser(_RULES, "name_labelled", _labelled)
 
 # Signatures: names at the end of a letter (——王小明, 此致敬礼 王小明, 王小明敬上).
 
@@ -178,4 +178,4 @@ def _signed(original: str) -> Iterator[tuple[int, int]]:
             yield match.end(), end
 
 
-name_signed = RuleRecogniser(_RULES, "name_signed", {}, _signed)
+name_signed = RuleRecogniser(_RULES, "name_signed", _signed)

@@ -40,7 +40,7 @@ def _given_alone(original: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-name_given = RuleRecogniser(RULES, "name_given", {}, _given_alone)
+name_given = RuleRecogniser(RULES, "name_given", _given_alone)
 
 # Names after a kinship word in German, French, Spanish, Italian and Portuguese: mein Mann Jürgen, mon fils Mathéo.
 
@@ -137,4 +137,4 @@ def _vouched(text: str, first: str, end: int, link: str) -> bool:
     return follows or link.strip() != ""
 
 
-name_of_kin = RuleRecogniser(_RULES, "name_of_kin", {}, _of_kin)
+name_of_kin = RuleRecogniser(_RULES, "name_of_kin", _of_kin)

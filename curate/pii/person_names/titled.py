@@ -42,7 +42,7 @@ def _latin(original: str) -> Iterator[tuple[int, int]]:
             yield match.span(1)
 
 
-name_latin = RuleRecogniser(_RULES, "name_latin", {}, _latin)
+name_latin = RuleRecogniser(_RULES, "name_latin", _latin)
 
 # Names that show by a title after them, 王医生 and 张三主任医师, or by 老 and 小 before them.
 
@@ -141,7 +141,7 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
     return led
 
 
-name_titled = RuleRecogniser(_RULES, "name_titled", {}, _titled)
+name_titled = RuleRecogniser(_RULES, "name_titled", _titled)
 
 
 def _familiar(original: str) -> Iterator[tuple[int, int]]:
@@ -162,4 +162,4 @@ def _stands_alone(text: str, start: int) -> bool:
     return bounded(text, end) or known().called.after(text, end) > 0
 
 
-name_familiar = RuleRecogniser(_RULES, "name_familiar", {}, _familiar)
+name_familiar = RuleRecogniser(_RULES, "name_familiar", _familiar)

@@ -221,7 +221,7 @@ def _weighed(original: str) -> Iterator[tuple[int, int]]:
     yield from _aged(text)
 
 
-name_weighed = RuleRecogniser(RULES, "name_weighed", {}, _weighed)
+name_weighed = RuleRecogniser(RULES, "name_weighed", _weighed)
 
 
 def _led_names(text: str) -> Iterator[tuple[int, int]]:
@@ -325,4 +325,4 @@ def _stands(text: str, start: int, end: int, title: str, after: int, evidence: t
     return surname not in characters("hardly") or leading >= 3 or (leading >= EDGE and follows >= 4)
 
 
-name_called = RuleRecogniser(RULES, "name_called", {}, _called)
+name_called = RuleRecogniser(RULES, "name_called", _called)

@@ -217,7 +217,7 @@ def _identifies(components: list[_Part], cued: bool) -> bool:
     )
 
 
-address = RuleRecogniser(rules("places"), "address", {}, _addresses)
+address = RuleRecogniser(rules("places"), "address", _addresses)
 
 # Places before a British postcode.
 
@@ -237,4 +237,4 @@ def _british(text: str) -> Iterator[tuple[int, int]]:
             yield house.start() if house else start, postcode.end()
 
 
-address_abroad = RuleRecogniser(rules("addresses_abroad"), "address_abroad", {}, _british)
+address_abroad = RuleRecogniser(rules("addresses_abroad"), "address_abroad", _british)

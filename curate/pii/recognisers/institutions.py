@@ -137,5 +137,5 @@ def _schools(text: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-hospital = RuleRecogniser(rules("institutions"), "hospital", {}, _hospitals)
-school = RuleRecogniser(rules("institutions"), "school", {}, _schools)
+hospital = RuleRecogniser(rules("institutions"), "hospital", _hospitals)
+school = RuleRecogniser(rules("institutions"), "school", _schools)

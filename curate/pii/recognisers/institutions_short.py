@@ -142,4 +142,4 @@ def _short(text: str) -> Iterator[tuple[int, int]]:
     yield from (match.span() for match in _PATTERN("army").finditer(folded))
 
 
-hospital_short = RuleRecogniser(rules("institutions_short"), "hospital_short", {}, _short)
+hospital_short = RuleRecogniser(rules("institutions_short"), "hospital_short", _short)

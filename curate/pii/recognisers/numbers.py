@@ -12,7 +12,7 @@ _CONTACTS, _IDENTITY = rules("contacts"), rules("identity")
 
 
 def _recogniser(file: str, name: str) -> RuleRecogniser:
-    return RuleRecogniser(rules(file), name, CHECKS)
+    return RuleRecogniser(rules(file), name, checks=CHECKS)
 
 
 mobile = _recogniser("contacts", "mobile")
@@ -46,7 +46,7 @@ def _spoken_landlines(text: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-spoken = RuleRecogniser(rules("contacts"), "spoken", CHECKS, _spoken_landlines)
+spoken = RuleRecogniser(rules("contacts"), "spoken", _spoken_landlines, CHECKS)
 
 _LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 _LONGEST = 256
@@ -63,7 +63,7 @@ def _addresses(text: str) -> Iterator[tuple[int, int]]:
                 yield domain.start() - len(local), domain.end()
 
 
-email = RuleRecogniser(rules("contacts"), "email", CHECKS, _addresses)
+email = RuleRecogniser(rules("contacts"), "email", _addresses)
 
 # Bank cards: of a number's lengths, with and without its last group, the one that is a card.
 
@@ -116,4 +116,4 @@ def _digits(number: str) -> str:
     return re.sub("[^0-9]", "", number)
 
 
-bank_card = RuleRecogniser(rules("identity"), "bank_card", CHECKS, _cards)
+bank_card = RuleRecogniser(rules("identity"), "bank_card", _cards)
