@@ -17,8 +17,6 @@ CHINESE = "[\u3400-\u9fff\U00020000-\U0003ffff]"
 """A Chinese character; a prerequisite of the triggers of Chinese names and places, which excludes most other texts."""
 FULL_WIDTH = "[\uff21-\uff3a\uff41-\uff5a]"
 """A full-width letter, for triggers of words in Latin letters: a text that has one is looked at whole."""
-RAW_DASH = "[-\u2010-\u2015\u2212\uff0d]"
-"""A dash in a text before `narrow`, for triggers."""
 _WIDE = re.compile(
     "[\u00a0\u2007\u202f\u2010-\u2015\u2212\u3000\uff05\uff08\uff09\uff0b\uff0d\uff0e\uff10-\uff19\uff20-\uff3f\uff41-\uff5a]"
 )

@@ -257,7 +257,7 @@ class RuleRecogniser:
     @cached_property
     def triggers(self) -> tuple[tuple[str, ...], ...]:
         """Return the triggers, as `patterns.trigger` attaches them to a function."""
-        return tuple(tuple(map(self._file.filled, chain)) for chain in self._entry["triggers"])
+        return tuple(tuple(map(self._file.filled, steps)) for steps in self._entry["triggers"])
 
     @cached_property
     def _all(self) -> list[_Rule]:

@@ -24,11 +24,6 @@ def in_order(extents: Iterable[tuple[int, int]], kind: str, recogniser: str) -> 
     return apart(Span(start, end, kind, recogniser) for start, end in extents)
 
 
-def value_spans(matches: Iterable[re.Match[str]], kind: str, recogniser: str) -> list[Span]:
-    """Return the groups `value` of matches as sorted spans without overlaps."""
-    return in_order((match.span("value") for match in matches), kind, recogniser)
-
-
 def behind_found(text: str, position: int) -> tuple[str, int]:
     """Return the 80 characters after a match, preceded by a boundary `]`, and the shift of offsets in them.
 

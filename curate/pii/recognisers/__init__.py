@@ -1,1 +1,1 @@
-"""Recognisers of personal data other than names: numbers, accounts, addresses, institutions; their rules are in YAML."""
+"""Recognisers of personal data other than names: numbers, accounts, addresses, institutions."""
