@@ -6,6 +6,7 @@ exceptions of its own for medicine.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from curate.core.records import Span
 from curate.pii.patterns import narrow
@@ -14,22 +15,36 @@ from curate.pii.person_names.lexicon import is_chinese
 from curate.pii.rules import rules
 from curate.pii.words import words
 
-_LISTS = words("medicine")
 _PATTERN = rules("medicine").pattern
-_NAMES_TOO = frozenset(_LISTS["names_too"])
-"""Terms that are names of people, too."""
-_TERMS = frozenset(_LISTS["terms"]) | _NAMES_TOO
-_LONGEST_TERM = max(map(len, _TERMS))
-_SUBSTANCES = frozenset("".join(_LISTS["substances"]))
-_COMPOUNDS = _SUBSTANCES - set("".join(_LISTS["elements"]))
-"""The substances without those that people name alone: 孩子王明碘过敏."""
-_EPONYMS = frozenset(_LISTS["eponyms"])
 _ON_A_FORM = frozenset(("name_labelled", "name_handle"))
 """Recognisers whose names stand in a field for a name."""
 _BEFORE_TITLE = frozenset(("name_titled", "name_called"))
 """Recognisers of names that are told by the title after them."""
 _REST_OF_A_DRUG = 3
 """Number of characters after 阿 and another one in which the rest of a drug's name may begin: 阿托|伐他汀."""
+
+
+@cache
+def _listed(*names: str) -> frozenset[str]:
+    """Return the words of lists of medicine.yaml."""
+    return frozenset(word for name in names for word in words("medicine")[name])
+
+
+@cache
+def _characters(name: str) -> frozenset[str]:
+    """Return the characters of a list of medicine.yaml."""
+    return frozenset("".join(words("medicine")[name]))
+
+
+@cache
+def _compounds() -> frozenset[str]:
+    """Return the characters of substances without those that people name alone: 孩子王明碘过敏."""
+    return _characters("substances") - _characters("elements")
+
+
+@cache
+def _longest_term() -> int:
+    return max(map(len, _listed("terms", "names_too")))
 
 
 def spared(spans: Iterable[Span], text: str) -> Iterator[Span]:
@@ -64,9 +79,9 @@ def is_medicine(text: str, name: Span) -> bool:
     if name.recogniser in _BEFORE_TITLE and not text.startswith(" ", end):
         return False
     term, person = _term(text, start, end), _PATTERN("person_behind").match(text, end) is not None
-    if term is not None and not (person and term in _NAMES_TOO):
+    if term is not None and not (person and term in _listed("names_too")):
         return True
-    return not person and _EPONYMS.issuperset(_PATTERN("not_chinese").split(text[start:end]))
+    return not person and _listed("eponyms").issuperset(_PATTERN("not_chinese").split(text[start:end]))
 
 
 def _is_no_hospital(text: str, hospital: Span) -> bool:
@@ -110,7 +125,7 @@ def _is_substance(text: str, start: int, end: int) -> bool:
         word_follows = any(is_word(text[end:stop]) for stop in range(end + 2, end + 5))
         beyond = 0 if word_follows else 2
     last = min(end + beyond, len(text))
-    if not (_SUBSTANCES.isdisjoint(text[start:end]) and _COMPOUNDS.isdisjoint(text[end:last])):
+    if not (_characters("substances").isdisjoint(text[start:end]) and _compounds().isdisjoint(text[end:last])):
         return True
     endings = (_PATTERN("ending").match(text, position) for position in range(start + 1, last))
     return any(
@@ -121,7 +136,7 @@ def _is_substance(text: str, start: int, end: int) -> bool:
 def _term(text: str, start: int, end: int) -> str | None:
     """Return the longest term of medicine that covers a possible name; None without one."""
     for low in range(max(0, start - 3), start + 1):
-        for high in range(min(len(text), low + _LONGEST_TERM), end - 1, -1):
-            if text[low:high] in _TERMS:
+        for high in range(min(len(text), low + _longest_term()), end - 1, -1):
+            if text[low:high] in _listed("terms", "names_too"):
                 return text[low:high]
     return None

@@ -88,19 +88,23 @@ BEFORE = 30
 
 
 class RuleFile:
-    """The patterns of one file, and perhaps others that are computed: name -> regular expression."""
+    """The patterns of one file, and others that `computed` returns by name; both are read at the first use."""
 
-    def __init__(self, file: str, computed: Mapping[str, str] | None = None) -> None:
+    def __init__(self, file: str, computed: Callable[[], Mapping[str, str]] = dict) -> None:
         self.file = file
-        self._others = {**SHARED, **(computed or {})}
+        self._computed = computed
         self._sources: dict[str, str] = {}
         self._compiled: dict[str, re.Pattern[str]] = {}
 
     @property
     def recognisers(self) -> Mapping[str, Any]:
-        """Return the entries of the recognisers by name; the file is read at the first use."""
+        """Return the entries of the recognisers by name."""
         found: Mapping[str, Any] = entries(self.file)["recognisers"]
         return found
+
+    @cached_property
+    def _others(self) -> Mapping[str, str]:
+        return {**SHARED, **self._computed()}
 
     def source(self, name: str) -> str:
         """Return the regular expression of a pattern's name."""

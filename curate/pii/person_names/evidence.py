@@ -158,10 +158,11 @@ def _classes() -> dict[str, str]:
     return {name: _class(letters) for name, letters in classes.items()}
 
 
-def _cues() -> str:
+def _computed() -> dict[str, str]:
     fronts = groups("front")
-    return either(word for group in ("label", "kin", "role") for word in fronts[group] if word not in _NO_CUES)
+    cues = (word for group in ("label", "kin", "role") for word in fronts[group] if word not in _NO_CUES)
+    return {"cues": either(cues), **_classes()}
 
 
-RULES = RuleFile("name_evidence", {"cues": _cues(), **_classes()})
+RULES = RuleFile("name_evidence", _computed)
 PATTERN = RULES.pattern

@@ -13,11 +13,17 @@ from curate.pii.words import fold, words
 _LISTS = words("name_parts")
 _SOUNDS = frozenset("".join([*_LISTS["sounds"], *_LISTS["telling"], *lists()["foreign"]])) - set("的是了说我你他她")
 """Characters that transcribed names are made of."""
-_TWO_SOUNDS = f"[{''.join(sorted(_SOUNDS))}]{{2}}"
-_RULES = RuleFile(
-    "name_parts",
-    {"separated": RULES.source("separated"), "raw_separator": RULES.source("separator"), "two_sounds": _TWO_SOUNDS},
-)
+
+
+def _computed() -> dict[str, str]:
+    return {
+        "separated": RULES.source("separated"),
+        "raw_separator": RULES.source("separator"),
+        "two_sounds": f"[{''.join(sorted(_SOUNDS))}]{{2}}",
+    }
+
+
+_RULES = RuleFile("name_parts", _computed)
 _PATTERN = _RULES.pattern
 
 # Foreign and minority names in Chinese characters: with dots (买买提·吐尔逊), or alone in a form field.

@@ -13,7 +13,7 @@ _LISTS = words("handles")
 _SURNAMES, _NOBODY, _TITLE_WORDS = (frozenset(_LISTS[name]) for name in ("surnames", "no_person", "titles"))
 _NO_PARTS = frozenset(_LISTS["institutions"] + _LISTS["joints"])
 _PINYIN_SURNAMES = frozenset(name.casefold() for name in lists()["latin.surnames"])
-_RULES = RuleFile("handles", {"pinyin_surname": one_of(_PINYIN_SURNAMES)})
+_RULES = RuleFile("handles", lambda: {"pinyin_surname": one_of(_PINYIN_SURNAMES)})
 _PATTERN = _RULES.pattern
 _TITLES = ("dr", "doctor", "prof", "nurse", "mr", "mrs", "ms", "miss")
 """Titles that may precede a surname alone, as in @DrPatel; prefixes such as `real` and `its` are weaker evidence."""

@@ -21,7 +21,7 @@ from curate.pii.person_names.lexicon import (
 )
 from curate.pii.rules import RuleFile, RuleRecogniser
 
-_RULES = RuleFile("names", {"given": RULES.source("given")})
+_RULES = RuleFile("names", lambda: {"given": RULES.source("given")})
 _PATTERN = _RULES.pattern
 
 # Names that introductions precede or follow: 我叫王小明, 我是王小明, 我姓王, 患者王小明，男，45岁.

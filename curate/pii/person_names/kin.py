@@ -45,9 +45,9 @@ name_given = RuleRecogniser(RULES, "name_given", _given_alone)
 # Names after a kinship word in German, French, Spanish, Italian and Portuguese: mein Mann Jürgen, mon fils Mathéo.
 
 _LISTS = words("kin")
-_GIVEN = (name for name in given_names() - set(_LISTS["small"]) if len(name) > 2 and name.isascii())
+_GIVEN = frozenset(name for name in given_names() - set(_LISTS["small"]) if len(name) > 2 and name.isascii())
 """Given names that are also recognised in lower case."""
-_RULES = RuleFile("kin", {"given": one_of(_GIVEN)})
+_RULES = RuleFile("kin", lambda: {"given": one_of(_GIVEN)})
 _PATTERN = _RULES.pattern
 _NOT_ABROAD = frozenset(_LISTS["abroad.no_names"])
 _VERBS = frozenset(_LISTS["abroad.verbs"])

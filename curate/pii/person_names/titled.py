@@ -17,7 +17,7 @@ from curate.pii.person_names.lexicon import (
 )
 from curate.pii.rules import RuleFile, RuleRecogniser
 
-_RULES = RuleFile("names", {name: RULES.source(name) for name in ("any_title", "before_title")})
+_RULES = RuleFile("names", lambda: {name: RULES.source(name) for name in ("any_title", "before_title")})
 _PATTERN = _RULES.pattern
 _NOT = frozenset(lists()["latin.no_names"])
 _SURNAMES = frozenset(lists()["latin.surnames"])

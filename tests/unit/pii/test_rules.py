@@ -42,7 +42,7 @@ def test_a_recogniser_has_the_name_of_its_entry() -> None:
 
 
 def test_a_pattern_is_filled_with_patterns_and_words() -> None:
-    file = RuleFile("identity", {"digit": "[0-5]"})
+    file = RuleFile("identity", lambda: {"digit": "[0-5]"})
     assert file.filled("a{2}{digit}") == "a{2}[0-5]"
     assert file.filled("{either:macao}|x").startswith("(?:澳门非永久性居民身份证|")
     assert file.filled("a \n  # no part of it\n  |b c\n") == "a|b c"
