@@ -17,8 +17,6 @@ CHINESE = "[\u3400-\u9fff\U00020000-\U0003ffff]"
 """A Chinese character; a prerequisite of the triggers of Chinese names and places, which excludes most other texts."""
 FULL_WIDTH = "[\uff21-\uff3a\uff41-\uff5a]"
 """A full-width letter, for triggers of words in Latin letters: a text that has one is looked at whole."""
-RAW_DASH = "[-\u2010-\u2015\u2212\uff0d]"
-"""A dash in a text before `narrow`, for triggers."""
 _WIDE = re.compile(
     "[\u00a0\u2007\u202f\u2010-\u2015\u2212\u3000\uff05\uff08\uff09\uff0b\uff0d\uff0e\uff10-\uff19\uff20-\uff3f\uff41-\uff5a]"
 )
@@ -103,3 +101,20 @@ NINE = f"{DIGIT}(?:{_GAP}{DIGIT}){{8}}"
 def digits(text: str) -> str:
     """Return the narrowed text with each digit or numeral of any script replaced by 0 to 9; offsets are unchanged."""
     return narrow(text).translate(_TABLE)
+
+
+# Numbers that follow a word for them, such as `住院号：00123` and `Passport No. E12345678`.
+
+_SPOKEN_DIGITS = ("零〇○", "一壹幺", "二贰貳", "三叁參", "四肆", "五伍", "六陆陸", "七柒", "八捌", "九玖")
+NUMERALS = "".join(_SPOKEN_DIGITS)
+_SPOKEN = str.maketrans({numeral: str(digit) for digit, numerals in enumerate(_SPOKEN_DIGITS) for numeral in numerals})
+_SPOKEN_RUN = re.compile(f"[{NUMERALS}](?:[{SPACE}._/·-]{{0,3}}[{NUMERALS}]){{4,}}")
+RAW_SPACE = f"{SPACE}\u00a0\u202f\u3000"
+
+
+@lru_cache(maxsize=8)
+def readings(text: str) -> tuple[str, ...]:
+    """Return the text after `narrow` and, if it spells digits in Chinese, a copy with digits; offsets are unchanged."""
+    plain = narrow(text)
+    spoken = _SPOKEN_RUN.sub(lambda run: run[0].translate(_SPOKEN), plain)
+    return (plain,) if spoken == plain else (plain, spoken)

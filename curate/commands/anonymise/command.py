@@ -27,7 +27,7 @@ from curate.core.progress import StepLabel, waiting
 from curate.pii.masking import Masked
 from curate.pii.pseudonyms import secret
 from curate.pii.settings import CustomWords, Masking, RecogniserRow, listing, masker, untouched
-from curate.pii.workers import Batch, mask_batches
+from curate.pii.texts import Batch, mask_batches
 from curate.pipeline.stage import home
 from curate.runs.command import Command, Names, argument, option, setting
 from curate.runs.options import OnTable

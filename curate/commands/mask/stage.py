@@ -30,7 +30,7 @@ from curate.pii.masking import Masked, Masker, link
 from curate.pii.pseudonyms import FIELD, secret
 from curate.pii.settings import Masking, checked, masker, untouched
 from curate.pii.sieve import mask_all
-from curate.pii.workers import mask_batches
+from curate.pii.texts import mask_batches
 from curate.pipeline.stage import Context, Report, Stage
 from curate.system import files
 from curate.system.processes import cores

@@ -24,7 +24,7 @@ from curate.pii.pseudonyms import FIELD
 from curate.pii.residual import Residue
 from curate.pii.settings import Masking
 from curate.pii.sieve import mask_all
-from curate.pii.workers import mask_batches
+from curate.pii.texts import mask_batches
 from curate.system.files import BATCH, Gathered
 from curate.view.run_figures import counted_texts
 

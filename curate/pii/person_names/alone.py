@@ -1,14 +1,11 @@
 """Names in free text that nothing announces: nicknames, names of scarce characters, spaced names."""
 
-import re
 from collections.abc import Iterator
 
-from curate.core.records import Span
-from curate.pii.patterns import CHINESE, narrow, trigger
-from curate.pii.person_names.evidence import LISTS, around, ordinary
+from curate.pii.patterns import narrow
+from curate.pii.person_names.evidence import LEADS, LISTS, PATTERN, RULES, around, ordinary
 from curate.pii.person_names.lattice import is_word, lattice, single
-from curate.pii.person_names.lexicon import CJK, is_chinese, known, surnames
-from curate.pii.person_names.sought import BEFORE_SCARCE, DOUBLED, LEADS, LED_OR_KIN, NICK, SCARCE, SEPARATED
+from curate.pii.person_names.lexicon import is_chinese, known, surnames
 from curate.pii.person_names.weights import (
     NAME,
     behind,
@@ -20,7 +17,8 @@ from curate.pii.person_names.weights import (
     run_at,
     surname_weight,
 )
-from curate.pii.spans import behind_found, in_order
+from curate.pii.rules import RuleRecogniser
+from curate.pii.spans import behind_found
 
 # Nicknames in free text: 老高 and 阿珍, weighed against words such as 小时 and 老是; 婷婷 after a kinship word.
 
@@ -32,24 +30,23 @@ _OWNED = 1.5
 """Additional weight of a preceding kinship word with a possessive (我弟, 她儿子)."""
 _GIVEN_LESS = 4.0
 """Penalty of nicknames made from given names: 小敏 and 阿珍 are rarer than 小王."""
-_PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")
-_DOUBLED = re.compile(rf"([{CJK}])\1(?!\1)")
 _AT_HOME = frozenset(LISTS["doubled"])
 _FAMILY = ("女", "子", "家")
 """Characters that exclude a nickname if they follow it: 小孙女 is a granddaughter, 小王子 a prince, 小马家 a brand."""
 
 
-@trigger(DOUBLED, needs=(CHINESE, LED_OR_KIN))
-@trigger(NICK, needs="[小老阿]")
-def nick(text: str) -> list[Span]:
-    """Return nicknames such as 老高 and 小黄, if a clause boundary, a person's role or a verb indicates a person."""
-    text = narrow(text)
-    return in_order([*_prefixed(text), *_doubled(text)], "name", "name_nick")
+def _nick(original: str) -> Iterator[tuple[int, int]]:
+    text = narrow(original)
+    yield from _prefixed(text)
+    yield from _doubled(text)
+
+
+name_nick = RuleRecogniser(RULES, "name_nick", _nick)
 
 
 def _prefixed(text: str) -> Iterator[tuple[int, int]]:
     last_end = -1
-    for match in _PREFIXED.finditer(text):
+    for match in PATTERN("prefixed").finditer(text):
         start, end = match.start(), match.end() + 1
         weight = _nick_weight(text[start], text[start + 1])
         if (
@@ -86,7 +83,7 @@ def _vouched(text: str, start: int, end: int, weight: float) -> bool:
 
 
 def _doubled(text: str) -> Iterator[tuple[int, int]]:
-    for match in _DOUBLED.finditer(text):
+    for match in PATTERN("doubled").finditer(text):
         kin = around().kin.before(text, match.start())
         if not kin or match[0] not in _AT_HOME:
             continue
@@ -100,20 +97,12 @@ _SCARCE_BAR = 5.5
 """Minimum total weight of characters and context."""
 _GAIN = 0.5
 """Minimum gain of the characters alone over ordinary words."""
-_SCARCE = re.compile(SCARCE)
 _FIRST = frozenset(surnames())
 
 
-@trigger(BEFORE_SCARCE, needs=CHINESE)
-def bare(text: str) -> list[Span]:
-    """Return full names whose given name has a character that is scarce outside names: 孟骁, 曹淏然."""
-    text = narrow(text)
-    return in_order(_scarce_names(text), "name", "name_scarce")
-
-
-def _scarce_names(text: str) -> Iterator[tuple[int, int]]:
-    last_end = 0
-    for match in _SCARCE.finditer(text):
+def _scarce(original: str) -> Iterator[tuple[int, int]]:
+    text, last_end = narrow(original), 0
+    for match in PATTERN("scarce").finditer(text):
         if match.start() < last_end or text[match.start() - 1 : match.end()] in known().compounds:
             continue
         best = max(_weighed(text, match.start(), last_end), default=None)
@@ -135,10 +124,10 @@ def _weighed(text: str, position: int, last_end: int) -> Iterator[tuple[float, i
                 yield weights.total, start, end
 
 
+name_scarce = RuleRecogniser(RULES, "name_scarce", _scarce)
+
 # Spaced names in free text: 张 小明 with any white space, weighed against words such as 白 细胞 and 高 血压.
 
-_GIVEN = rf"[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]"
-_SPACED = re.compile(rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>{_GIVEN}))")
 _SPACED_BAR = 3.5
 _ALONE = 3.0
 """Weight of a surname between a boundary and a space, where a single character is rarely a word."""
@@ -148,16 +137,9 @@ _SPREAD = 4.0
 """Penalty if all characters are separated by spaces, as in tables and headings."""
 
 
-@trigger(f"[{surnames()}][ \u00a0\u2007\u202f\u3000]{{1,3}}[{CJK}]", needs=(CHINESE, SEPARATED))
-def spaced(text: str) -> list[Span]:
-    """Return names with a space after the surname and a given name of two characters."""
-    text = narrow(text)
-    return in_order(_spaced_names(text), "name", "name_spaced")
-
-
-def _spaced_names(text: str) -> Iterator[tuple[int, int]]:
-    last_end = -1
-    for match in _SPACED.finditer(text):
+def _spaced(original: str) -> Iterator[tuple[int, int]]:
+    text, last_end = narrow(original), -1
+    for match in PATTERN("spaced").finditer(text):
         for length in (1, 2):
             start, end = match.end("surname") - length, match.end("given")
             seen, less = behind_found(text, start) if start == last_end else (text, 0)
@@ -183,3 +165,6 @@ def _spaced_weight(text: str, start: int, middle: int, given_start: int, end: in
         gained += after.gain(0, end - given_start, second)
     apart = start == 0 or not is_chinese(text, start - 1)
     return gained + (_ALONE if apart else 0.0) + front(text, start) + behind(text, end)
+
+
+name_spaced = RuleRecogniser(RULES, "name_spaced", _spaced)

@@ -1,10 +1,12 @@
 """Words around names in free text, with weights that add up to evidence; read from name_evidence.yaml."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
 from curate.pii.person_names.lexicon import WordList, known, lists
-from curate.pii.words import words
+from curate.pii.rules import RuleFile
+from curate.pii.words import either, words
 
 LISTS = words("name_evidence")
 """Key -> word list of name_evidence.yaml, which documents the keys."""
@@ -111,3 +113,56 @@ def ordinary() -> frozenset[str]:
     stems = (stem for stem in lists()["stems"] if not known().titles.after(stem, 1))
     endings = (word for word in lists()["endings"] if word[0] not in "小老")
     return frozenset(word for word in (*weighed, *LISTS["ordinary"], *stems, *endings) if 1 < len(word) <= 5)
+
+
+# Patterns of names in free text: classes of characters are computed, all else is in name_evidence.yaml.
+
+LEADS = 3.5
+"""Minimum weight of a preceding word that permits any word after a nickname."""
+_NO_CUES = frozenset((*"为為系是名", *LISTS["often"]))
+"""Words that lead to a name and are no cues, for they are too frequent."""
+
+
+def _class(characters: Iterable[str]) -> str:
+    """Return the content of a character class with ranges, so that the automaton stays small."""
+    codes = sorted(set(map(ord, characters)))
+    ranges: list[list[int]] = []
+    for code in codes:
+        if ranges and code == ranges[-1][1] + 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(chr(low) if low == high else f"{chr(low)}-{chr(high)}" for low, high in ranges)
+
+
+def _classes() -> dict[str, str]:
+    """Return the classes of characters by name."""
+    fronts, behinds = groups("front"), groups("behind")
+    first = {*known().usual, *characters("rare"), *(word[0] for word in known().compounds)}
+    everyday = known().rare - first
+    strong = (word[-1] for group, listed in fronts.items() if weight(f"front.{group}") >= LEADS for word in listed)
+    classes: dict[str, Iterable[str]] = {
+        "first": first,
+        "everyday": everyday,
+        "first_or_everyday": first | everyday,
+        "sure": known().sure,
+        "likely": known().sure | known().plain,
+        "given_signs": (letter for letter in map(chr, range(0x4E00, 0xA000)) if letter not in never()),
+        "scarce_signs": scarce(),
+        "front_last": (word[-1] for listed in fronts.values() for word in listed),
+        "behind_first": (word[0] for listed in behinds.values() for word in listed),
+        "strong": strong,
+        "nick_surname": known().usual | set(characters("rare")),
+        "nick_given": known().given,
+    }
+    return {name: _class(letters) for name, letters in classes.items()}
+
+
+def _computed() -> dict[str, str]:
+    fronts = groups("front")
+    cues = (word for group in ("label", "kin", "role") for word in fronts[group] if word not in _NO_CUES)
+    return {"cues": either(cues), **_classes()}
+
+
+RULES = RuleFile("name_evidence", _computed)
+PATTERN = RULES.pattern

@@ -1,58 +1,57 @@
 """Foreign and minority names in Chinese characters: with dots, in parts, or alone in a form field."""
 
-import re
 from collections.abc import Iterator
-from functools import cache
 
-from curate.core.records import Span
-from curate.pii.patterns import CHINESE, narrow, trigger
-from curate.pii.person_names.evidence import around
+from curate.pii.patterns import narrow
+from curate.pii.person_names.evidence import RULES, around
 from curate.pii.person_names.lattice import lattice
-from curate.pii.person_names.lexicon import CJK, Trust, WordList, is_chinese, known, lists, name_at
-from curate.pii.person_names.sought import SEPARATED, SEPARATOR
+from curate.pii.person_names.lexicon import Trust, WordList, is_chinese, known, lists, name_at
 from curate.pii.person_names.weights import begins, behind, front, run_at
-from curate.pii.recognisers.places import fold
-from curate.pii.spans import in_order
-from curate.pii.words import either, words
+from curate.pii.rules import RuleFile, RuleRecogniser
+from curate.pii.words import fold, words
+
+_LISTS = words("name_parts")
+_SOUNDS = frozenset("".join([*_LISTS["sounds"], *_LISTS["telling"], *lists()["foreign"]])) - set("的是了说我你他她")
+"""Characters that transcribed names are made of."""
+
+
+def _computed() -> dict[str, str]:
+    return {
+        "separated": RULES.source("separated"),
+        "raw_separator": RULES.source("separator"),
+        "two_sounds": f"[{''.join(sorted(_SOUNDS))}]{{2}}",
+    }
+
+
+_RULES = RuleFile("name_parts", _computed)
+_PATTERN = _RULES.pattern
 
 # Foreign and minority names in Chinese characters: with dots (买买提·吐尔逊), or alone in a form field.
 
 _DOTS = "·•・‧∙"
-DOT = f"[{_DOTS}]"
-LETTER = f"(?:{either(lists()['sounds'])}|[{''.join(sorted(set(''.join(lists()['foreign']))))}])"
-"""A character of transcribed foreign names."""
-PEOPLE = either(lists()["minority"])
 _FIRST = frozenset(word[0] for word in lists()["minority"])
 
-_OWN = rf"(?:{PEOPLE}{LETTER}{{0,6}}|{LETTER}{{1,9}}|[A-Z]\.?)"
-_DOTTED = re.compile(rf"{_OWN}(?:{DOT}{_OWN}){{1,3}}")
-_ANY_DOTTED = re.compile(rf"[{CJK}]{{1,9}}(?:{DOT}[{CJK}]{{1,9}}){{1,3}}(?![{CJK}])")
-_ALONE = re.compile(f"{PEOPLE}{LETTER}{{0,6}}(?![{CJK}·])")
-_SOUNDS = re.compile(f"{LETTER}{{3,6}}(?![{CJK}·])")
-_LATIN = re.compile("[A-Z]")
-_INITIALS = re.compile(rf"(?:[A-Z.]|{DOT})+")
-_INSTITUTION = re.compile(either(lists()["institutions"]))
+
+def _dotted(original: str) -> Iterator[tuple[int, int]]:
+    text = narrow(original)
+    for match in _PATTERN("dotted").finditer(text):
+        if (
+            _PATTERN("capital").search(match[0])
+            and len(match[0]) > 3
+            and not _PATTERN("initials").fullmatch(match[0])
+            and not _PATTERN("institution").match(text, match.end())
+            and text[max(0, match.start() - 1) : match.start()] != "《"
+        ):
+            yield match.span()
 
 
-@trigger(rf"[A-ZＡ-Ｚ][.．]?{DOT}[{CJK}A-ZＡ-Ｚ]|[{CJK}]{DOT}[A-ZＡ-Ｚ]", needs=DOT)
-def dotted(text: str) -> list[Span]:
-    """Return foreign names with a dot and an initial (J·史密斯), except in names of institutions and book titles."""
-    text = narrow(text)
-    return [
-        Span(match.start(), match.end(), "name", "name_dotted")
-        for match in _DOTTED.finditer(text)
-        if _LATIN.search(match[0])
-        and len(match[0]) > 3
-        and not _INITIALS.fullmatch(match[0])
-        and not _INSTITUTION.match(text, match.end())
-        and text[max(0, match.start() - 1) : match.start()] != "《"
-    ]
+name_dotted = RuleRecogniser(_RULES, "name_dotted", _dotted)
 
 
 def foreign_at(text: str, start: int) -> int | None:
     """Return the end of a dotted name or Chinese minority name that begins at `start`; None if there is none."""
-    dotted = _DOTTED.match(text, start) if any(dot in text for dot in _DOTS) else None
-    match = dotted or (_ALONE.match(text, start) if text[start : start + 1] in _FIRST else None)
+    dotted = _PATTERN("dotted").match(text, start) if any(dot in text for dot in _DOTS) else None
+    match = dotted or (_PATTERN("minority").match(text, start) if text[start : start + 1] in _FIRST else None)
     return match.end() if match else None
 
 
@@ -60,26 +59,21 @@ def any_name_at(text: str, start: int, trust: Trust) -> int | None:
     """Return the end of a dotted, minority or Han Chinese name that begins at `start`; None if there is none."""
     if not is_chinese(text, start):
         return foreign_at(text, start)
-    match = _ANY_DOTTED.match(text, start)
+    match = _PATTERN("any_dotted").match(text, start)
     plausible = match is not None and known().function.isdisjoint(match[0])
     return match.end() if match and plausible else foreign_at(text, start) or name_at(text, start, trust)
 
 
 def sounds_at(text: str, start: int) -> int | None:
     """Return the end of three to six characters of transcribed names at `start`; None if more Chinese follows."""
-    match = _SOUNDS.match(text, start)
+    match = _PATTERN("transcribed").match(text, start)
     return match.end() if match else None
 
 
 # Foreign and minority names in parts with any separator: 买买提·吐尔逊, 扎西-顿珠, 玛丽 约翰逊.
 
-_PART_DOTS = "·•・‧∙･⋅˙●ㆍ"
-"""Dots that separate the parts of a name; rare elsewhere."""
-_SEPARATOR = rf"(?: ?[{_PART_DOTS}] ?| ?[.\-_=] ?| )"
+_PART_DOTS = _RULES.source("part_dot")
 _LONGEST = 9
-_RUN = re.compile(rf"[{CJK}]{{1,14}}(?:{_SEPARATOR}[{CJK}]{{1,14}}){{1,3}}")
-_CUT = re.compile(_SEPARATOR)
-
 _PART = -5.0
 _SOUND = -4.3
 _TELLING = -3.0
@@ -90,31 +84,18 @@ _STRONG, _PLAIN, _BLANK = 4.0, 1.0, -1.0
 """Weights of a separator between parts: a dot, another sign, a space."""
 
 
-@cache
-def _sounds() -> frozenset[str]:
-    lists_of = words("name_parts")
-    every = "".join([*lists_of["sounds"], *lists_of["telling"]]) + "".join(lists()["foreign"])
-    return frozenset(every) - set("的是了说我你他她")
+_TELLING_WORDS, _NO_PERSON = (WordList(_LISTS[name]) for name in ("telling", "no_person"))
 
 
-_TWO = f"[{''.join(sorted(_sounds()))}]{{2}}"
-
-
-_TELLING_WORDS, _NO_PERSON = (WordList(words("name_parts")[name]) for name in ("telling", "no_person"))
-
-
-@trigger(f"[{_PART_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=(CHINESE, SEPARATED))
-def parts(text: str) -> list[Span]:
-    """Return names of two to four transcribed parts with dots, dashes or spaces between them."""
-    text = fold(text)
-    return in_order(
-        (extent for match in _RUN.finditer(text) for extent in _names(text, *match.span())), "name", "name_parts"
-    )
+def _parts(original: str) -> Iterator[tuple[int, int]]:
+    text = fold(original)
+    for run in _PATTERN("run").finditer(text):
+        yield from _names(text, *run.span())
 
 
 def _names(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of the names in `text[low:high]`, which consists of runs of characters with separators."""
-    cuts = [(cut.start(), cut.end()) for cut in _CUT.finditer(text, low, high)]
+    cuts = [(cut.start(), cut.end()) for cut in _PATTERN("separator").finditer(text, low, high)]
     ends = [low, *(edge for cut in cuts for edge in cut), high]
     runs = list(zip(ends[::2], ends[1::2], strict=True))
     index = 0
@@ -162,7 +143,7 @@ def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float)
     A part is typical, or a sign separates them and length and weight suffice; a first word of `alone` needs weight.
     """
     pieces = text[slice(*head)], text[slice(*tail)]
-    if pieces[0] in words("name_parts")["alone"]:
+    if pieces[0] in _LISTS["alone"]:
         return total >= _ALONE_BAR
     if min(map(len, pieces)) < 2:
         return False
@@ -177,7 +158,7 @@ def _is_typical(piece: str) -> bool:
 def _before_thing(text: str, end: int) -> bool:
     """Return whether the next word makes the name an institution, a sign, a test or a medicine: 约翰·霍普金斯医院."""
     stop = end
-    while stop < min(len(text), end + _LONGEST) and text[stop] in _sounds():
+    while stop < min(len(text), end + _LONGEST) and text[stop] in _SOUNDS:
         stop += 1
     for position in range(end, stop + 1):
         length = _NO_PERSON.after(text, position)
@@ -191,7 +172,7 @@ def _heads(text: str, low: int, high: int) -> Iterator[tuple[int, float]]:
     run_start = run_at(text, high - 1)[0]
     ways = lattice(text[run_start:high])
     for start in range(high - 1, max(low, high - _LONGEST) - 1, -1):
-        if text[start] not in _sounds():
+        if text[start] not in _SOUNDS:
             return
         if start >= run_start and around().front.after(text, start)[0] < 2:
             yield start, ways.gain(start - run_start, high - run_start, _part_weight(text[start:high]))
@@ -201,7 +182,7 @@ def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
     right = run_at(text, low)[1]
     ways = lattice(text[low:right])
     for end in range(low + 1, min(right, low + _LONGEST) + 1):
-        if text[end - 1] not in _sounds():
+        if text[end - 1] not in _SOUNDS:
             return
         titled = 2 <= around().titles.before(text, end) < end - low
         if text[end : end + 1] not in tuple(_PART_DOTS) and not titled:
@@ -209,7 +190,7 @@ def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
 
 
 def _middle_gain(text: str, low: int, high: int) -> float | None:
-    if high - low > _LONGEST or any(letter not in _sounds() for letter in text[low:high]):
+    if high - low > _LONGEST or any(letter not in _SOUNDS for letter in text[low:high]):
         return None
     return lattice(text[low:high]).gain(0, high - low, _part_weight(text[low:high]))
 
@@ -222,3 +203,6 @@ def _part_weight(piece: str) -> float:
         weight += _TELLING if length > 1 else _SOUND
         position += max(length, 1)
     return weight - 2.5 * (len(piece) == 1)
+
+
+name_parts = RuleRecogniser(_RULES, "name_parts", _parts)

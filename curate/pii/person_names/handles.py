@@ -1,56 +1,43 @@
-"""Personal names in handles (@-names) of running text: @王小明医生, @dr_john_smith, @zhangwei1985.
-
-E-mail addresses and handles of institutions or media are excluded. A Latin handle is a person's if it consists of a
-listed given name, a given name and a surname, or a surname and a given name in pinyin; it is masked completely. In a
-Chinese handle only the name is masked, not a title after it.
-"""
+"""Personal names in handles (@-names) of running text: @王小明医生, @dr_john_smith, @zhangwei1985."""
 
 import re
 from collections.abc import Iterator, Sequence
 
-from curate.core.records import Span
-from curate.pii.patterns import narrow, trigger
-from curate.pii.person_names.lexicon import CJK, given_names, is_name, known, lists
+from curate.pii.patterns import narrow
+from curate.pii.person_names.lexicon import given_names, is_name, known, lists
 from curate.pii.person_names.weights import behind, longest
-from curate.pii.spans import in_order
-from curate.pii.words import either, one_of, words
+from curate.pii.rules import RuleFile, RuleRecogniser
+from curate.pii.words import one_of, words
 
 _LISTS = words("handles")
 _SURNAMES, _NOBODY, _TITLE_WORDS = (frozenset(_LISTS[name]) for name in ("surnames", "no_person", "titles"))
 _NO_PARTS = frozenset(_LISTS["institutions"] + _LISTS["joints"])
 _PINYIN_SURNAMES = frozenset(name.casefold() for name in lists()["latin.surnames"])
-_PINYIN = re.compile(rf"{one_of(_PINYIN_SURNAMES)}(?:{one_of(_LISTS['syllables'])}){{1,2}}")
-_AT = r"(?<![A-Za-z0-9._%+-])@"
-_CHINESE = re.compile(rf"{_AT}(?P<name>[{CJK}]{{2,12}})")
-_TITLED = re.compile(rf"(?P<name>[{CJK}]{{2,4}}?){either(_LISTS['titles_zh'])}(?P<rest>[{CJK}]*)\Z")
-_NO_PERSON = re.compile(either(_LISTS["institutions_zh"]))
-_VERB = re.compile(either(_LISTS["verbs_zh"]))
-_LATIN = re.compile(rf"{_AT}(?P<id>[A-Za-z][A-Za-z0-9_.-]{{2,29}})(?![A-Za-z0-9/@(])")
-_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_RULES = RuleFile("handles", lambda: {"pinyin_surname": one_of(_PINYIN_SURNAMES)})
+_PATTERN = _RULES.pattern
 _TITLES = ("dr", "doctor", "prof", "nurse", "mr", "mrs", "ms", "miss")
 """Titles that may precede a surname alone, as in @DrPatel; prefixes such as `real` and `its` are weaker evidence."""
 _UNMARKED, _MARKED = 7, 6
 """Minimum number of letters of a pinyin name, without and with digits or _ in the handle; with them, words are rare."""
-_SYLLABLES = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+){1,2}[0-9]{2,8}")
-"""Capitalised syllables followed by digits, as in LiNa0312."""
-_HOST = re.compile(r"\.[a-z]{2,4}\Z")
 
 
-@trigger("[@＠][A-Za-zＡ-Ｚａ-ｚ\u3400-\u9fff]", needs="@|＠")
-def handle(text: str) -> list[Span]:
-    """Return personal names in handles after @: Chinese names without their title, Latin handles completely."""
-    text = narrow(text)
-    return in_order([*_chinese(text), *_latin(text)], "name", "name_handle")
+def _handles(original: str) -> Iterator[tuple[int, int]]:
+    text = narrow(original)
+    yield from _chinese(text)
+    yield from _latin(text)
+
+
+name_handle = RuleRecogniser(_RULES, "name_handle", _handles)
 
 
 def _chinese(text: str) -> Iterator[tuple[int, int]]:
-    for match in _CHINESE.finditer(text):
+    for match in _PATTERN("chinese_handle").finditer(text):
         run, start = match["name"], match.start("name")
-        titled = _TITLED.match(run)
+        titled = _PATTERN("titled").match(run)
         name = titled["name"] if titled else run
         if titled is None and (length := _before_verb(run)):
             yield start, start + length
-        elif not _NO_PERSON.search(name) and _is_full_name(name):
+        elif not _PATTERN("institution").search(name) and _is_full_name(name):
             yield start, start + len(name)
         elif (end := longest(text, start)) is not None and behind(text, end) > 0:  # the sentence goes on: @许志强说得对
             yield start, end
@@ -64,7 +51,12 @@ def _before_verb(run: str) -> int:
         if name[-1] in _LISTS["speech"]:
             continue
         surname = 2 if name[:2] in known().compounds else 1
-        if _VERB.match(run, length) and _is_full_name(name) and not _NO_PERSON.search(name) and surname < length:
+        if (
+            _PATTERN("verb").match(run, length)
+            and _is_full_name(name)
+            and not _PATTERN("institution").search(name)
+            and surname < length
+        ):
             return length
     return 0
 
@@ -77,9 +69,11 @@ def _is_full_name(name: str) -> bool:
 
 
 def _latin(text: str) -> Iterator[tuple[int, int]]:
-    for match in _LATIN.finditer(text):
+    for match in _PATTERN("latin_handle").finditer(text):
         name = match["id"].rstrip("._-")
-        if not _HOST.search(name) and _person([piece.casefold() for piece in _PIECE.findall(name)], name):
+        if not _PATTERN("host").search(name) and _person(
+            [piece.casefold() for piece in _PATTERN("piece").findall(name)], name
+        ):
             yield match.start("id"), match.start("id") + len(name)
 
 
@@ -108,7 +102,7 @@ def _has_name_in_context(name_parts: Sequence[str], *, titled: bool) -> bool:
 def _spelt(name_parts: Sequence[str], name: str) -> bool:
     """Return whether the parts are a name in pinyin; a short name needs capitals and digits."""
     joined, surnames = "".join(name_parts), _PINYIN_SURNAMES
-    if _SYLLABLES.fullmatch(name) and _PINYIN.fullmatch(joined):
+    if _PATTERN("capital_syllables").fullmatch(name) and _PATTERN("pinyin").fullmatch(joined):
         return name_parts[0] in surnames
     return _pinyin(joined) and (name_parts[0] in surnames or name_parts[-1] in surnames)
 
@@ -123,4 +117,4 @@ def _is_one_word_name(word: str, fewest: int) -> bool:
 
 def _pinyin(word: str, fewest: int = _UNMARKED) -> bool:
     """Return whether a word is a surname and one or two syllables in pinyin, with at least `fewest` letters."""
-    return len(word) >= fewest and _PINYIN.fullmatch(word) is not None
+    return len(word) >= fewest and _PATTERN("pinyin").fullmatch(word) is not None

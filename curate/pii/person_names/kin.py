@@ -4,15 +4,13 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from curate.core.records import Span
-from curate.pii.patterns import CHINESE, TWO_SIGNS, narrow, trigger
-from curate.pii.person_names.evidence import LISTS, around
+from curate.pii.patterns import narrow
+from curate.pii.person_names.evidence import LISTS, PATTERN, RULES, around
 from curate.pii.person_names.lattice import is_word
 from curate.pii.person_names.lexicon import given_names
-from curate.pii.person_names.sought import AFTER_KIN, GIVEN_ALONE, KIN_WORDS, LED_OR_KIN
 from curate.pii.person_names.weights import NAME, behind, front, gain, given_weight
-from curate.pii.spans import in_order
-from curate.pii.words import either, one_of, raw, words
+from curate.pii.rules import RuleFile, RuleRecogniser
+from curate.pii.words import one_of, words
 
 # Given names without surname after a kinship word in free text: 老公建国送我来的, 女婿向阳, 孙子浩然，5岁.
 
@@ -23,19 +21,12 @@ _WORD_WEIGHT = 5.0
 """Additional weight of a given name that is also a word, because few words are on the list and a verb must follow."""
 _OWNED_WEIGHT = 3.0
 """Additional weight of a kinship word with a possessive (我弟, 她儿子)."""
-_AFTER_KIN = re.compile(rf"(?=(?P<kin>{one_of(KIN_WORDS)})(?P<given>{AFTER_KIN}))")
 _CALLED_NAMES = frozenset(LISTS["called"])
 
 
-@trigger(GIVEN_ALONE, needs=(CHINESE, LED_OR_KIN))
-def given_alone(text: str) -> list[Span]:
-    """Return two-character given names after a kinship word, if a verb of a person or an age follows."""
-    text = narrow(text)
-    return in_order(_given_names_alone(text), "name", "name_given")
-
-
-def _given_names_alone(text: str) -> Iterator[tuple[int, int]]:
-    for match in _AFTER_KIN.finditer(text):
+def _given_alone(original: str) -> Iterator[tuple[int, int]]:
+    text = narrow(original)
+    for match in PATTERN("kin_and_given").finditer(text):
         start, end = match.span("given")
         weight = given_weight(match["given"])
         word = is_word(match["given"])
@@ -49,47 +40,34 @@ def _given_names_alone(text: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
+name_given = RuleRecogniser(RULES, "name_given", _given_alone)
+
 # Names after a kinship word in German, French, Spanish, Italian and Portuguese: mein Mann Jürgen, mon fils Mathéo.
 
-_LISTS_ABROAD = words("kin_abroad")
-_SMALL, _CAPITAL = "a-z\u00df-\u00f6\u00f8-\u024f", "A-Z\u00c0-\u00d6\u00d8-\u00de"
-_LETTER = f"{_SMALL}{_CAPITAL}"
-_WORD_ABROAD = rf"[{_CAPITAL}][{_SMALL}]{{1,15}}(?:[-'’][{_CAPITAL}][{_SMALL}]{{1,14}})?"
-_NAME = re.compile(_WORD_ABROAD)
-_OWNER = rf"(?:(?i:{one_of(_LISTS_ABROAD['owners'])}) (?:{one_of(_LISTS_ABROAD['between'])} ){{0,2}})"
-_KIN_ABROAD = one_of(_LISTS_ABROAD["words"])
-_BEHIND_KIN = re.compile(
-    rf"(?<![{_LETTER}-])(?P<kin>{_KIN_ABROAD})(?P<link>,? )(?P<first>{_WORD_ABROAD})(?![{_LETTER}0-9])"
-)
-_REST = re.compile(rf"(?: (?:(?:de la|de|del|da|dos|von|van|di) )?{_WORD_ABROAD}(?![{_LETTER}0-9])){{1,3}}")
-_OWNED_ABROAD = re.compile(rf"(?<![{_LETTER}]){_OWNER}\Z")
-_VERB_ABROAD = re.compile(
-    rf"(?P<comma>,)? (?:(?:[ns]['’]|(?i:{one_of(_LISTS_ABROAD['verbs'])})(?![{_LETTER}])))(?P<more> ?[{_LETTER}0-9])?"
-)
-_AND = re.compile(rf" (?:und|oder|sowie)(?![{_LETTER}])")
-_VERB_LAST = re.compile(rf"(?<![{_LETTER}])(?i:{one_of(_LISTS_ABROAD['verb_last'])}) [^.!?\n]{{0,12}}\Z")
-_NOT_ABROAD = frozenset(_LISTS_ABROAD["no_names"])
-_ENDING = re.compile(rf".{{2,}}{one_of(_LISTS_ABROAD['endings'])}\Z")
-_VERBS = frozenset(_LISTS_ABROAD["verbs"])
-_GIVEN_ABROAD = (given_names() | {given.casefold() for given in _LISTS_ABROAD["given"]}) - {
-    given.casefold() for given in _LISTS_ABROAD["doubtful"]
+_LISTS = words("kin")
+_GIVEN = frozenset(name for name in given_names() - set(_LISTS["small"]) if len(name) > 2 and name.isascii())
+"""Given names that are also recognised in lower case."""
+_RULES = RuleFile("kin", lambda: {"given": one_of(_GIVEN)})
+_PATTERN = _RULES.pattern
+_NOT_ABROAD = frozenset(_LISTS["abroad.no_names"])
+_VERBS = frozenset(_LISTS["abroad.verbs"])
+_GIVEN_ABROAD = (given_names() | {given.casefold() for given in _LISTS["abroad.given"]}) - {
+    given.casefold() for given in _LISTS["abroad.doubtful"]
 }
 _LONGEST = 60
 """Number of characters before a kinship word that are searched for its possessive."""
-RAW = rf"(?:{'|'.join(sorted(set(_LISTS_ABROAD['words'])))}),?[ \u00a0\u202f\u3000][A-ZＡ-ＺÀ-Þ]"
-"""Trigger pattern: it matches every text with such a name."""
 
 
-def places(text: str) -> Iterator[tuple[int, int]]:
+def _abroad(text: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of names after kinship words in a narrowed text.
 
     A listed given name needs no further evidence. Any other name needs a verb of a person after it and, after a comma,
     a second comma before that verb. German nouns are capitalised, and a German clause may end with its verb: in that
     position, or with a noun ending, an unlisted word is not a name.
     """
-    for match in _BEHIND_KIN.finditer(text):
+    for match in _PATTERN("behind_kin").finditer(text):
         front = text[max(0, match.start() - _LONGEST) : match.start()]
-        owner = _OWNED_ABROAD.search(front)
+        owner = _PATTERN("owned_abroad").search(front)
         if owner is None or _ordinary(match["first"]):
             continue
         start, end = match.start("first"), _end(text, match.end("first"))
@@ -102,8 +80,8 @@ def places(text: str) -> Iterator[tuple[int, int]]:
 
 def _end(text: str, end: int) -> int:
     """Return the end of the surnames after a given name; the first word that is no name ends them."""
-    tail = _REST.match(text, end)
-    for name in _NAME.finditer(text, end, tail.end()) if tail else ():
+    tail = _PATTERN("names_behind").match(text, end)
+    for name in _PATTERN("name_abroad").finditer(text, end, tail.end()) if tail else ():
         if _ordinary(name[0]):
             break
         end = name.end()
@@ -113,13 +91,13 @@ def _end(text: str, end: int) -> int:
 def _vouched_abroad(match: re.Match[str], end: int, front: str) -> bool:
     """Return whether a verb of a person follows unlisted words; in German not if it ends the clause."""
     text, name = match.string, match.string[match.start("first") : end]
-    verb = _VERB_ABROAD.match(text, end)
-    if verb is None or ("," in match["link"]) != bool(verb["comma"]) or _ENDING.match(name.casefold()):
+    verb = _PATTERN("verb_abroad").match(text, end)
+    if verb is None or ("," in match["link"]) != bool(verb["comma"]) or _PATTERN("noun_ending").match(name.casefold()):
         return False
     if match["kin"][0].islower():
         return True
-    goes_on = verb["more"] is not None and not _AND.match(text, verb.end() - len(verb["more"]))
-    return (goes_on or " " in name) and _VERB_LAST.search(front) is None
+    goes_on = verb["more"] is not None and not _PATTERN("and_abroad").match(text, verb.end() - len(verb["more"]))
+    return (goes_on or " " in name) and _PATTERN("verb_last").search(front) is None
 
 
 def _ordinary(word: str) -> bool:
@@ -128,44 +106,14 @@ def _ordinary(word: str) -> bool:
 
 # Names after an English kinship word with a possessive: my husband John Smith, his mother Maria.
 
-_LISTS = words("kin")
-_WORD = r"[A-Z\u00c0-\u00de](?:[a-z\u00df-\u024f]{1,15}|['’][A-Z][a-z]{1,14})(?:-[A-Z][a-z]{1,14})?"
-_KIN = rf"{one_of(_LISTS['words'])}"
-_CALLED = either(_LISTS["called"])
-_BETWEEN = rf"(?:{one_of(_LISTS['between'])}[ -]){{0,2}}"
-_GIVEN = sorted(name for name in given_names() - set(_LISTS["small"]) if len(name) > 2 and name.isascii())
-"""Given names that are also recognised in lower case."""
-_OWNED = re.compile(
-    rf"(?<![A-Za-z])(?i:{either(_LISTS['owners'])} {_BETWEEN}{_KIN})(?P<link>,? | ?\(|(?i:{_CALLED}))"
-    rf"(?:(?P<first>{_WORD})(?P<rest>(?: (?:[A-Z]\.? )?{_WORD}){{0,2}})|(?P<small>{one_of(_GIVEN)})(?![\w-]))"
-    r"(?P<end>['’]s)?(?![A-Za-z0-9])"
-)
-_VERB = re.compile(rf"(?:,|\(|['’]s)? ?(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|,|\(| ?\(|['’]s")
-_CLOSED = re.compile(r" ?[,)]| who ")
-"""End of an apposition by a comma or a bracket, as in: her son, Tyler, is."""
 _NOT = frozenset(_LISTS["no_names"])
 _DOUBTFUL = frozenset(_LISTS["doubtful"])
-_SET_OFF = re.compile(rf", ?(?:(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|[0-9]{{1,2}},)")
 
 
-@trigger(RAW, needs=TWO_SIGNS)
-@trigger(
-    rf"{raw(_LISTS['words'])}(?:[,，]?\s|\s?[(（]|{raw(_LISTS['called'])})(?:[A-ZＡ-ＺÀ-Þ]|{either(_GIVEN)})",
-    needs=TWO_SIGNS,
-)
-def of_kin(text: str) -> list[Span]:
-    """Return names, with the surname, of relatives, friends and colleagues after a word such as `my husband`.
-
-    A listed given name needs no further context, and may be in lower case unless it is also a common word. Any other
-    capitalised word needs a word such as `named` before it, or a verb of a person, a comma or a bracket after it.
-    Headings in title case, weekdays, eponyms and diseases are not masked.
-    """
-    text = narrow(text)
-    return in_order([*_names_of_kin(text), *places(text)], "name", "name_of_kin")
-
-
-def _names_of_kin(text: str) -> Iterator[tuple[int, int]]:
-    for match in _OWNED.finditer(text):
+def _of_kin(original: str) -> Iterator[tuple[int, int]]:
+    text = narrow(original)
+    yield from _abroad(text)
+    for match in _PATTERN("owned").finditer(text):
         if match["small"]:
             yield match.span("small")
             continue
@@ -179,11 +127,14 @@ def _names_of_kin(text: str) -> Iterator[tuple[int, int]]:
 
 def _vouched(text: str, first: str, end: int, link: str) -> bool:
     """Return whether a capitalised word is a name: listed, announced, in apposition, or before a verb of a person."""
-    follows = _VERB.match(text, end) is not None
+    follows = _PATTERN("verb").match(text, end) is not None
     if first.casefold() in given_names() and first not in _DOUBTFUL:
         return True
     if first in _NOT and first not in _DOUBTFUL:
         return False
     if "," in link or "(" in link:
-        return _CLOSED.match(text, end) is not None
+        return _PATTERN("apposition_end").match(text, end) is not None
     return follows or link.strip() != ""
+
+
+name_of_kin = RuleRecogniser(_RULES, "name_of_kin", _of_kin)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from curate.pii.person_names.evidence import ordinary, scarce
 from curate.pii.person_names.lexicon import known
-from curate.pii.recognisers.places import fold
+from curate.pii.words import fold
 
 _TOTAL = 6e7
 """Size of the corpus from which the dictionary's counts come, in words."""

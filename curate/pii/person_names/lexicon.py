@@ -110,7 +110,6 @@ def surnames() -> str:
 
 # What a Chinese name looks like at a place in a text: surname, given name, and what follows.
 
-CJK = CHINESE[1:-1]
 _CHARACTER = re.compile(CHINESE)
 _COVERED = "*×○●〇·•・‧∙"
 """Characters after which a name continues: 王* and 张○○ are masked already, 约翰·史密斯 is not a Han Chinese name."""

@@ -1,13 +1,10 @@
-"""Names with a title or an introduction: Dr. Smith, 我叫Linda, 王医生, 张三主任医师, 老王."""
+"""Names with a title or an introduction: Dr. Smith, 我叫Linda, 王医生, 张三主任医师, 老王; patterns in names.yaml."""
 
-import re
 from collections.abc import Iterator
 
-from curate.core.records import Span
-from curate.pii.patterns import CHINESE, FULL_WIDTH, TWO_SIGNS, narrow, trigger
-from curate.pii.person_names.evidence import around
+from curate.pii.patterns import narrow
+from curate.pii.person_names.evidence import RULES, around
 from curate.pii.person_names.lexicon import (
-    CJK,
     WordList,
     bounded,
     common,
@@ -18,76 +15,37 @@ from curate.pii.person_names.lexicon import (
     surnames,
     titles,
 )
-from curate.pii.person_names.sought import ANY_TITLE, BEFORE_TITLE
-from curate.pii.spans import in_order
-from curate.pii.words import either
+from curate.pii.rules import RuleFile, RuleRecogniser
 
-_WORD = r"(?:[OD]['’][A-Z][a-z]{1,15}|(?:Mc)?[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?)"
-_NAME = rf"(?:[A-Z]\. ?){{0,2}}{_WORD}(?: (?:[A-Z]\. ?)?{_WORD}(?! ?[:：])){{0,2}}"
-_TITLES = either(titles("doctors", "people"))
+_RULES = RuleFile("names", lambda: {name: RULES.source(name) for name in ("any_title", "before_title")})
+_PATTERN = _RULES.pattern
 _NOT = frozenset(lists()["latin.no_names"])
 _SURNAMES = frozenset(lists()["latin.surnames"])
 _EPONYMS = frozenset(lists()["latin.eponyms"])
 _GIVEN = frozenset(lists()["latin.given"])
-_END = r"(?![A-Za-z0-9])"
-
-_CUES = (
-    r"(?:(?:我|名字|名|他|她|孩子|儿子|女儿|老公|老婆)就?叫|叫我|名字[是为:]|姓名[:：]?|英文名[是叫:]?"
-    r"|联系人[:：]|患者[:：]|医生[:：]|签名[:：])"
-)
-_ENGLISH = (
-    r"(?<![A-Za-z])(?:[Mm]y name(?: is|'s|’s)|(?:[Pp]atient(?:'s)? |[Ff]ull )[Nn]ame ?:|(?<![A-Za-z] )[Nn]ame[\"']? ?:"
-    r"|[Cc]all me|[Ss]igned ?:?|[Ss]ignature ?:|(?:[Bb]est |[Kk]ind )?[Rr]egards,|[Ss]incerely,)"
-)
-_ASKED = re.compile(rf"(?:{_CUES}|{_ENGLISH})[ :：\n\"']{{0,3}}({_NAME}){_END}")
-_SMALL = re.compile(
-    rf"(?:我叫|名叫|叫我|名字叫|名字是|姓名[:：])[ :：]{{0,2}}([a-z]{{3,12}}(?: [a-z]{{2,12}})?){_END}"
-    r"(?=[,，.。;；!！、\s]|$)"
-)
-_CAPITALS = re.compile(rf"(?:姓名|NAME|Name) ?[:：] ?([A-Z]{{2,12}},? [A-Z]{{2,12}}){_END}")
-_STATED = re.compile(
-    rf"(?:我是|这是|这里是|本人|患者|(?<![A-Za-z])(?:I am|I'm|I’m|[Tt]his is|[Pp]atient ?:)) ?"
-    rf"({_WORD}(?: {_WORD})?){_END}"
-)
-_CALLED = re.compile(
-    rf"(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms|Miss|Prof|Professor|DR|MR|MRS|dr|mr|mrs)(?:\. ?| )({_NAME}){_END}"
-    rf"|(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms)({_WORD}){_END}"
-)
-_CLOSED = re.compile(rf"(?:Best(?: wishes)?|Thanks|Thank you|Cheers|Yours(?: truly)?),? ?\n ?({_NAME})[ .]?(?=\n|$)")
-_TITLED = re.compile(rf"(?<![A-Za-z0-9.-])({_NAME}) ?(?={_TITLES})")
+_ANNOUNCED = ("asked", "small_letters", "capitals", "before_name", "closed", "latin_titled")
+"""Patterns of Latin names whose first group is a name by the words around it."""
 
 
-@trigger(
-    r"叫|名字[是为]|姓名|英文名|(?:我是|这是|这里是|本人|患者)\s?[A-Z]|(?:联系人|患者|医生|签名)[:：]\s{0,3}[A-Z]"
-    r"|[Nn]ame[\"']?\s?[:：]|NAME|[Nn]ame\sis|[Nn]ame['’]s|[Cc]all\sme|[Ss]igned|[Ss]ignature|[Rr]egards,|[Ss]incerely,"
-    r"|(?:[Bb]est|[Ww]ishes|[Tt]hanks|[Yy]ou|[Cc]heers|[Yy]ours|truly),? ?\n ?[A-Z]"
-    r"|(?:I\sam|I['’]m|[Tt]his\sis|[Pp]atient\s?[:：])\s?[A-Z]"
-    r"|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)(?:\.\s?|\s)[A-Z]|(?:Dr|Mr|Mrs|Ms)[A-Z]"
-    rf"|[A-Za-z]\s?{_TITLES}|{FULL_WIDTH}",
-    needs=TWO_SIGNS,
-)
-def latin(text: str) -> list[Span]:
-    """Return Latin names after cues such as My name is, 我叫, Dr. and Name:, before titles such as 医生, 女士."""
-    return in_order(_name_extents(narrow(text)), "name", "name_latin")
-
-
-def _name_extents(text: str) -> Iterator[tuple[int, int]]:
-    for pattern in (_ASKED, _SMALL, _CAPITALS, _CALLED, _CLOSED, _TITLED):
-        for match in pattern.finditer(text):
+def _latin(original: str) -> Iterator[tuple[int, int]]:
+    text = narrow(original)
+    for name in _ANNOUNCED:
+        for match in _PATTERN(name).finditer(text):
             start, end = match.span(match.lastindex or 1)
             words = text[start:end].split()
             if words[0] not in _NOT and words[0].capitalize() not in _NOT and _EPONYMS.isdisjoint(words):
                 yield start, end
-    for match in _STATED.finditer(text):
+    for match in _PATTERN("latin_stated").finditer(text):
         words = match[1].split()
         # a listed given name, or a surname and a given name in pinyin
         if words[0] in _GIVEN or (len(words) == 2 and not _SURNAMES.isdisjoint(words) and _NOT.isdisjoint(words)):
             yield match.span(1)
 
 
+name_latin = RuleRecogniser(_RULES, "name_latin", _latin)
+
 # Names that show by a title after them, 王医生 and 张三主任医师, or by 老 and 小 before them.
 
-_TITLE = re.compile(either(titles("doctors", "people", "kin", "one")))
 _KIN = frozenset(titles("kin"))
 _ONE = frozenset(titles("one"))
 _FIRST = frozenset(surnames())
@@ -95,23 +53,17 @@ _SPLITS = ((2, 2), (2, 1), (2, 0), (1, 2), (1, 1), (1, 0))
 """Lengths of surname and given name, in the order of the attempts."""
 _LEADERS, _CALLS = WordList(lists()["leaders"]), WordList(lists()["calls"])
 _PLAIN_COMPOUNDS = frozenset(lists()["compounds.plain"])
-_GREETED = re.compile(r"[,，、!！ ]{0,2}(?:您好|你好|好[,，!！。]|[:：])")
-_SAID = re.compile(r"[说您你好的也在和今是让给帮告就]")
-_FAMILIAR = re.compile(rf"[小老](?=[{CJK}])")
 
 
-@trigger(BEFORE_TITLE, needs=(CHINESE, ANY_TITLE))
-def titled(text: str) -> list[Span]:
-    """Return names before a title, without it: 王医生, 欧阳教授, 王小明同学; surnames that are words need context."""
-    text = narrow(text)
-    spans: list[Span] = []
-    for match in _TITLE.finditer(text):
+def _titled(original: str) -> Iterator[tuple[int, int]]:
+    text, last_end = narrow(original), 0
+    for match in _PATTERN("title").finditer(text):
         if _FIRST.isdisjoint(text[max(0, match.start() - 4) : match.start()]):
             continue
         start = _start(text, match.start(), match[0])
-        if start is not None and (not spans or start >= spans[-1].end):
-            spans.append(Span(start, match.start(), "name", "name_titled"))
-    return spans
+        if start is not None and start >= last_end:
+            last_end = match.start()
+            yield start, last_end
 
 
 def _start(text: str, end: int, title: str) -> int | None:
@@ -174,7 +126,10 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
     first = text[start : start + surname]
     if title in _ONE:
         return (
-            led and alone and first in known().sure and (bounded(text, after) or _SAID.match(text, after) is not None)
+            led
+            and alone
+            and first in known().sure
+            and (bounded(text, after) or _PATTERN("said").match(text, after) is not None)
         )
     if first in known().sure or (surname == 2 and first not in _PLAIN_COMPOUNDS):
         return True
@@ -182,19 +137,18 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
         return False
     if first in known().doubtful:
         called = bool(_CALLS.before(text, start))
-        return called or (free and (not alone or _GREETED.match(text, after) is not None))
+        return called or (free and (not alone or _PATTERN("greeted").match(text, after) is not None))
     return led
 
 
-@trigger(rf"[小老][{''.join(sorted(known().sure))}]")
-def familiar(text: str) -> list[Span]:
-    """Return names such as 老王 and 小张 between a boundary and a boundary or a word such as 说."""
-    text = narrow(text)
-    return [
-        Span(match.start(), match.start() + 2, "name", "name_familiar")
-        for match in _FAMILIAR.finditer(text)
-        if _stands_alone(text, match.start())
-    ]
+name_titled = RuleRecogniser(_RULES, "name_titled", _titled)
+
+
+def _familiar(original: str) -> Iterator[tuple[int, int]]:
+    text = narrow(original)
+    for match in _PATTERN("familiar").finditer(text):
+        if _stands_alone(text, match.start()):
+            yield match.start(), match.start() + 2
 
 
 def _stands_alone(text: str, start: int) -> bool:
@@ -206,3 +160,6 @@ def _stands_alone(text: str, start: int) -> bool:
     if text[end : end + 1] in ("女", "子", "家"):
         return False
     return bounded(text, end) or known().called.after(text, end) > 0
+
+
+name_familiar = RuleRecogniser(_RULES, "name_familiar", _familiar)

@@ -4,32 +4,16 @@ A candidate's weight is its gain over the best segmentation into words (`lattice
 (`evidence`): labels, kinship words, titles, verbs, sex and age, signs, and boundaries of the text.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from curate.core.records import Span
-from curate.pii.patterns import CHINESE, narrow, trigger
-from curate.pii.person_names.evidence import around, characters, given, never, weight
+from curate.pii.patterns import narrow
+from curate.pii.person_names.evidence import LEADS, PATTERN, RULES, around, characters, given, never, weight
 from curate.pii.person_names.lattice import lattice, words_alone
-from curate.pii.person_names.lexicon import CJK, is_chinese, known, surnames
-from curate.pii.person_names.sought import (
-    ANY_TITLE,
-    BEFORE_AGE,
-    BEFORE_TITLE,
-    CUE_WORDS,
-    EVERYDAY_BEFORE_TITLE,
-    LEADS,
-    LED,
-    LED_OR_KIN,
-    OFTEN,
-    SEX_OR_YEARS,
-    TITLE_WORDS,
-)
-from curate.pii.spans import in_order
-from curate.pii.words import one_of
+from curate.pii.person_names.lexicon import is_chinese, known, surnames
+from curate.pii.rules import RuleRecogniser
 
 NAME = -6.0
 """Log probability of a name in place of a word."""
@@ -44,18 +28,8 @@ _FULL_LEAST = -6.0
 """Minimum gain of a full name; context cannot compensate for less."""
 _SPAN, _CHUNK = 16, 32
 """Numbers of characters of a segmented stretch: on each side of a position, and in total."""
-_RUN = re.compile(f"[{CJK}]+")
 EDGE = 2.5
 """Weight of the start or end of a clause."""
-SEX_AGE = re.compile(
-    r"[\s,，、;；:：/|(（]{0,3}(?:性别[:：]?)?(?:[男女](?=[\s,，、;；|/(（。.0-9]|$)|[0-9]{1,3} ?(?:周?岁|歲|个?月龄))"
-)
-_SEX_LAST = re.compile(r"[男女][,，、;； ]{0,2}\d")
-"""Sex directly after a name, as in 李芳男45岁, so that it is not part of the name."""
-_OPEN = re.compile(r"[\s,，、:：;；|/(（)）\[【\"“'‘「『@#*=_-]{1,4}$")
-_SURE_SIGN = re.compile(r"[:：(（@\[【=]")
-CLOSED = re.compile(r"[\s,，、:：;；。.!！?？…~)）\]】\"”'’」』|/\d]|$")
-
 _VERB = 1.5
 """Weight of a following verb that is in no word list."""
 _DO = weight("behind.do")
@@ -108,7 +82,7 @@ def _unlisted_weight(letter: str) -> float:
 @lru_cache(maxsize=8)
 def _runs(text: str) -> tuple[list[int], list[int]]:
     """Return the starts and the ends of the runs of Chinese characters in a text."""
-    runs = [match.span() for match in _RUN.finditer(text)]
+    runs = [match.span() for match in PATTERN("run").finditer(text)]
     return [start for start, _ in runs], [end for _, end in runs]
 
 
@@ -133,7 +107,7 @@ def gain(text: str, start: int, end: int, weight: float) -> float:
 
 def front(text: str, start: int) -> float:
     """Return the evidence for a name in the text before `start`: a word, a sign, or the start of the text."""
-    signs = _OPEN.search(text, max(0, start - 4), start)
+    signs = PATTERN("opened").search(text, max(0, start - 4), start)
     word_end = signs.start() if signs else start
     length, weight = around().front.before(text, word_end)
     if not length and signs is None and start and text[start - 1].isalnum():
@@ -143,15 +117,17 @@ def front(text: str, start: int) -> float:
     if signs is None:
         return weight if length or (start and text[start - 1].isalnum()) else EDGE
     if length and weight > EDGE:
-        return weight + (1.0 if _SURE_SIGN.search(signs[0]) else -1.0 if "," in signs[0] or "，" in signs[0] else 0.0)
+        return weight + (
+            1.0 if PATTERN("sure_sign").search(signs[0]) else -1.0 if "," in signs[0] or "，" in signs[0] else 0.0
+        )
     return EDGE + (1.0 if "@" in signs[0] else 0.0)
 
 
 def behind(text: str, end: int) -> float:
     """Return the evidence for a name in the text after `end`."""
-    if SEX_AGE.match(text, end):
+    if PATTERN("sex_age").match(text, end):
         return 6.0
-    closed = CLOSED.match(text, end)
+    closed = PATTERN("closed").match(text, end)
     position = end
     while position < len(text) and position - end < 2 and text[position] in " ,，、:：(（":
         position += 1
@@ -189,7 +165,7 @@ def begins(text: str, start: int, end: int) -> bool:
 def full(text: str, start: int, end: int) -> Weights | None:
     """Return the weights of a full name from `start` to `end`; None if it cannot be a name."""
     best: Weights | None = None
-    if _SEX_LAST.match(text, end - 1):
+    if PATTERN("sex_last").match(text, end - 1):
         return None
     for surname in (2, 1):
         first, second = surname_weight(text[start : start + surname]), given_weight(text[start + surname : end])
@@ -201,7 +177,7 @@ def full(text: str, start: int, end: int) -> Weights | None:
             ):
                 continue
             candidate = Weights(gained, front(text, start), behind(text, end))
-            expected = candidate.front >= _ASKED or SEX_AGE.match(text, end)
+            expected = candidate.front >= _ASKED or PATTERN("sex_age").match(text, end)
             if text[start:end] in known().words and not expected:
                 continue
             if best is None or candidate.total > best.total:
@@ -222,25 +198,6 @@ _CALLS, _TOWARDS = tuple("找请挂约谢问向跟"), tuple("向和跟同与对"
 _TITLED, _KINDRED, _SHORT = 6.0, 4.0, 2.5
 """Weights of a title: of two or more characters, of a kinship title such as 哥, and of other single characters."""
 _FIRST = frozenset(surnames())
-_LED = re.compile(f"(?=[{''.join({word[0] for word in (*CUE_WORDS, *OFTEN)})}])(?:{LED})")
-"""Starts with a lookahead for first characters; without it `re` tries all words at every position."""
-_TITLE = re.compile(rf"(?<=[{CJK}]) ?(?P<title>{one_of(TITLE_WORDS)})")
-_AGED = re.compile(rf"(?<=[{CJK}])(?={SEX_AGE.pattern})")
-
-
-@trigger(BEFORE_AGE, needs=SEX_OR_YEARS)
-@trigger(LED, needs=(CHINESE, LED_OR_KIN))
-def weighed(text: str) -> list[Span]:
-    """Return full names after a label, kinship word or role, and before sex and age: 家属刘翠花, 郑佳怡，6岁."""
-    text = narrow(text)
-    return in_order([*_led_names(text), *_aged(text)], "name", "name_weighed")
-
-
-@trigger(BEFORE_TITLE, EVERYDAY_BEFORE_TITLE, needs=(CHINESE, ANY_TITLE))
-def called(text: str) -> list[Span]:
-    """Return surnames and full names before a title in running text: 今天陈护士, 谢谢向护士; not 应对医生, 全主治."""
-    text = narrow(text)
-    return in_order(_titled(text), "name", "name_called")
 
 
 def longest(text: str, start: int, twin: bool = False) -> int | None:
@@ -258,8 +215,17 @@ def longest(text: str, start: int, twin: bool = False) -> int | None:
     return best
 
 
+def _weighed(original: str) -> Iterator[tuple[int, int]]:
+    text = narrow(original)
+    yield from _led_names(text)
+    yield from _aged(text)
+
+
+name_weighed = RuleRecogniser(RULES, "name_weighed", _weighed)
+
+
 def _led_names(text: str) -> Iterator[tuple[int, int]]:
-    for match in _LED.finditer(text):
+    for match in PATTERN("led_at").finditer(text):
         start = match.end() - 2
         end = longest(text, start)
         while end is not None:
@@ -276,15 +242,16 @@ def _before(text: str, end: int) -> Iterator[int]:
 
 
 def _aged(text: str) -> Iterator[tuple[int, int]]:
-    for match in _AGED.finditer(text):
+    for match in PATTERN("aged").finditer(text):
         end = match.start()
         candidates = [(weights.total, start) for start in _before(text, end) if (weights := full(text, start, end))]
         if candidates and max(candidates)[0] >= _BARS["aged"] and front(text, max(candidates)[1]) >= 2:
             yield max(candidates)[1], end
 
 
-def _titled(text: str) -> Iterator[tuple[int, int]]:
-    for match in _TITLE.finditer(text):
+def _called(original: str) -> Iterator[tuple[int, int]]:
+    text = narrow(original)
+    for match in PATTERN("title_behind").finditer(text):
         end = match.start()
         if not (text[end - 1] in _FIRST or _FIRST & set(text[max(0, end - 4) : end])):
             continue
@@ -353,6 +320,9 @@ def _stands(text: str, start: int, end: int, title: str, after: int, evidence: t
         return False
     # a preposition or a doubtful surname needs evidence after the title if no word before it introduces a person
     needed = 4.0 if surname in characters("prepositions") else 3.0 if doubtful else 0.0
-    if leading < 3 and not CLOSED.match(text, after) and follows < needed:
+    if leading < 3 and not PATTERN("closed").match(text, after) and follows < needed:
         return False
     return surname not in characters("hardly") or leading >= 3 or (leading >= EDGE and follows >= 4)
+
+
+name_called = RuleRecogniser(RULES, "name_called", _called)

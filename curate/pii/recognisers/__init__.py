@@ -1,1 +1,1 @@
-"""Recognisers of personal data other than names: numbers, addresses, accounts, institutions; one module per kind."""
+"""Recognisers of personal data other than names: numbers, accounts, addresses, institutions."""

@@ -29,7 +29,7 @@ from curate.pii.masking import (
 from curate.pii.pseudonyms import secret
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all, suspects
-from curate.pii.workers import mask_batches
+from curate.pii.texts import mask_batches
 
 KEY = b"0123456789abcdef"
 TEXT = "我叫张三,手机139 1234 5678或13912345678,另一个13712345678,邮箱a.b@qq.com,身份证110101198703262044。"

@@ -6,21 +6,19 @@ from itertools import accumulate, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.recognisers.birth_date import birth_date
-from curate.pii.recognisers.hospital_numbers import bed_number, medical_record
-from curate.pii.recognisers.identity_numbers import (
+from curate.pii.recognisers.check_digits import hong_kong, luhn, resident, taiwan
+from curate.pii.recognisers.numbers import (
     bank_card,
+    bed_number,
+    birth_date,
     hong_kong_id,
-    luhn,
+    medical_record,
     passport,
     permit,
     plate,
     resident_id,
     resident_id_15,
     taiwan_id,
-    valid,
-    valid_hong_kong,
-    valid_taiwan,
 )
 from curate.pii.words import words
 from tests.support.recognising import found
@@ -56,7 +54,7 @@ def test_check_digit_of_cards() -> None:
 @settings(max_examples=100)
 @given(cards(), st.sampled_from([" ", "-", "–", "  ", "\u3000"]))
 def test_every_form_of_a_card(number: str, cut: str) -> None:
-    if len(number) == 18 and valid(number):
+    if len(number) == 18 and resident(number):
         return
     by_four = grouped(number, (4, 4, 4, 4, 4), cut).removesuffix(cut)
     pair = grouped(number, (6, 13), cut)
@@ -71,7 +69,7 @@ def test_every_form_of_a_card(number: str, cut: str) -> None:
 def test_a_card_with_a_wrong_check_digit_needs_the_word(number: str, shift: int) -> None:
     wrong = number[:-1] + str((int(number[-1]) + shift) % 10)
     assert found(bank_card, f"我的{wrong}。") == []
-    if len(wrong) != 18 or not valid(wrong):
+    if len(wrong) != 18 or not resident(wrong):
         assert found(bank_card, f"银行卡{wrong}。") == [wrong]
 
 
@@ -99,13 +97,13 @@ def residents(draw: st.DrawFn) -> str:
     day = date(1930, 1, 1) + timedelta(days=draw(st.integers(0, 35_000)))
     place, serial = draw(st.integers(100, 9999)), draw(st.integers(0, 999))
     start = f"{draw(st.sampled_from(PROVINCES))}{place:04d}{day:%Y%m%d}{serial:03d}"
-    return next(start + digit for digit in "0123456789X" if valid(start + digit))
+    return next(start + digit for digit in "0123456789X" if resident(start + digit))
 
 
 def test_check_digit_of_residents() -> None:
     """GB 11643-1999 gives 11010519491231002X and 440524188001010014 as its examples."""
-    assert valid("440524188001010014")
-    assert [digit for digit in "0123456789X" if valid(f"11010519491231002{digit}")] == ["X"]
+    assert resident("440524188001010014")
+    assert [digit for digit in "0123456789X" if resident(f"11010519491231002{digit}")] == ["X"]
 
 
 @settings(max_examples=100)
@@ -138,17 +136,17 @@ def test_pseudonyms_of_residents_stay(number: int) -> None:
 
 def test_check_digits_of_hong_kong_and_taiwan() -> None:
     """The examples of the two offices: A123456(3) and A123456789."""
-    assert valid_hong_kong("A123456(3)")
-    assert [digit for digit in "0123456789A" if valid_hong_kong(f"AB987654({digit})")] == ["3"]
-    assert [digit for digit in "0123456789" if valid_taiwan(f"A12345678{digit}")] == ["9"]
-    assert valid_taiwan("A800000014")
+    assert hong_kong("A123456(3)")
+    assert [digit for digit in "0123456789A" if hong_kong(f"AB987654({digit})")] == ["3"]
+    assert [digit for digit in "0123456789" if taiwan(f"A12345678{digit}")] == ["9"]
+    assert taiwan("A800000014")
 
 
 @settings(max_examples=25)
 @given(st.text(LETTERS, min_size=1, max_size=2), st.integers(0, 999999), st.sampled_from(["", " "]))
 def test_every_number_of_hong_kong(start: str, number: int, cut: str) -> None:
     body = f"{start}{number:06d}"
-    right = [digit for digit in "0123456789A" if valid_hong_kong(f"{body}({digit})")]
+    right = [digit for digit in "0123456789A" if hong_kong(f"{body}({digit})")]
     assert len(right) == 1
     for digit in "0123456789A":
         written = f"{body}{cut}({digit})"
@@ -161,7 +159,7 @@ def test_every_number_of_hong_kong(start: str, number: int, cut: str) -> None:
 @given(st.sampled_from(LETTERS), st.sampled_from("1289ABCD"), st.integers(0, 10**7 - 1))
 def test_every_number_of_taiwan(letter: str, second: str, number: int) -> None:
     body = f"{letter}{second}{number:07d}"
-    right = [digit for digit in "0123456789" if valid_taiwan(body + digit)]
+    right = [digit for digit in "0123456789" if taiwan(body + digit)]
     assert len(right) == 1
     for digit in "0123456789":
         assert found(taiwan_id, f"我在台湾，{body}{digit}。") == [body + digit] * (digit in right)
@@ -228,7 +226,7 @@ def test_pseudonyms_of_plates_stay(province: str, city: str, number: int, letter
 
 # numbers of patients, and beds
 
-PATIENTS = words("medical_record")
+PATIENTS = words("patients")
 LINKS = ["", ":", "：", " ", "： ", "是", "为：", "码：", "#", " No.", "No：", "＝", "（", "】", "\n", '":"', "_", "-"]
 CODES = st.one_of(
     st.from_regex(r"[0-9]{5,14}", fullmatch=True),

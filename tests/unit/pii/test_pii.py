@@ -12,7 +12,8 @@ from curate.core.errors import ConfigError
 from curate.core.records import Span
 from curate.pii import RECOGNISERS
 from curate.pii.masking import resolve
-from curate.pii.recognisers.phone import mobile
+from curate.pii.recognisers.numbers import mobile
+from curate.pii.rules import RuleRecogniser
 from curate.pii.settings import Masking, examples, masker
 from curate.pii.sieve import mask_all
 from curate.system import resources
@@ -49,6 +50,14 @@ def values(recogniser: Callable[[str], list[Span]], text: str) -> list[str]:
 def test_the_contract(name: str) -> None:
     recognise = RECOGNISERS.load(name)
     check_recogniser(recognise, {text: values(recognise, text) for text in examples()})
+
+
+@pytest.mark.parametrize("name", RECOGNISERS.builtin)
+def test_the_examples_beside_a_rule(name: str) -> None:
+    recognise = RECOGNISERS.load(name)
+    if isinstance(recognise, RuleRecogniser):
+        assert {span.kind for span in recognise(recognise.like)} == {recognise.kind}, recognise.like
+        assert recognise(recognise.unlike) == [], recognise.unlike
 
 
 def test_what_shows_only_once_something_else_is_gone_is_found_too() -> None:

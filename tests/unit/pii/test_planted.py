@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from benchmarks.pii_planted import FOLDER, found, rows
-from curate.pii.rewritten import rewrite
+from curate.pii.spans import rewrite
 
 LEAST = {
     "first": "kin_zh 12, kin_en 12, handle 12, staff 12, ip 11, base64 12, broken 11, entity 12",

@@ -12,7 +12,7 @@ from curate.pii.masking import Masker, last_resort, placeholders
 from curate.pii.patterns import trigger
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all, suspects
-from curate.pii.workers import Batch, mask_batches
+from curate.pii.texts import Batch, mask_batches
 from tests import ROOT
 from tests.support.recognising import GROUPS
 
