@@ -103,9 +103,10 @@ def compared(
 
 
 def proposed(agreements: Sequence[RuleAgreement], price: Callable[[VoteRule], float | None]) -> RuleAgreement | None:
-    """Return the cheapest rule whose kappa is within `TOLERANCE` of the best one's; None if no rule has a kappa.
+    """Return the cheapest rule with a kappa within `TOLERANCE` of that of the best rule of several judges, or above.
 
-    By price if all of these rules have one, then by calls, then by kappa. Rules with under `COMPARED` pairs are out.
+    By price if all of these rules have one, then by calls, then by kappa. Out are rules with under `COMPARED` pairs,
+    and a judge alone where another one alone has a higher kappa. None if no rule has a kappa.
     """
     eligible = [
         (agreement.kappa, agreement)
@@ -114,8 +115,14 @@ def proposed(agreements: Sequence[RuleAgreement], price: Callable[[VoteRule], fl
     ]
     if not eligible:
         return None
-    best = max(kappa for kappa, _ in eligible)
-    near = [agreement for kappa, agreement in eligible if kappa >= best - TOLERANCE]
+    of_several = [kappa for kappa, agreement in eligible if agreement.rule.calls > 1]
+    of_one = [kappa for kappa, agreement in eligible if agreement.rule.calls == 1]
+    best, best_alone = max(of_several or of_one), max(of_one, default=-math.inf)
+    near = [
+        agreement
+        for kappa, agreement in eligible
+        if kappa >= best - TOLERANCE and (agreement.rule.calls > 1 or kappa >= best_alone)
+    ]
     prices = {agreement.rule: price(agreement.rule) for agreement in near}
     priced = None not in prices.values()
     return min(

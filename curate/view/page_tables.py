@@ -39,10 +39,11 @@ def points(score: float | None) -> str | None:
 
 
 def ranged(figure: Ranged | None, factor: float = 100, digits: int = 2) -> str | None:
-    """Return a figure times `factor` with its interval, such as `87.60 (80.12 to 93.40)`; None if it is undefined."""
-    if figure is None or figure.value is None:
+    """Return a figure times `factor` with its interval, such as `87.60 (80.12 to 93.40)`, or one of both; else None."""
+    if figure is None:
         return None
-    text = decimal(factor * figure.value, digits)
+    text = None if figure.value is None else decimal(factor * figure.value, digits)
     if figure.low is None or figure.high is None:
         return text
-    return f"{text} ({decimal(factor * figure.low, digits)} to {decimal(factor * figure.high, digits)})"
+    bounds = f"{decimal(factor * figure.low, digits)} to {decimal(factor * figure.high, digits)}"
+    return bounds if text is None else f"{text} ({bounds})"

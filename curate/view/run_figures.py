@@ -140,9 +140,9 @@ def excerpt(text: str, size: int) -> str:
 
 
 def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
-    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; without bounds only the figure; None for None."""
+    """Return a figure with its interval, such as `0.731 (0.70–0.76)`, or one of both; None for neither."""
     if figure is None:
-        return None
+        return _interval(*bounds) if bounds else None
     return f"{decimal(figure, 3)} {_interval(*bounds)}" if bounds else decimal(figure, 3)
 
 
@@ -288,7 +288,7 @@ def _circular(judges: Sequence[Figures] | None, lead_words: Words) -> Iterator[s
     if judges is None:
         yield lead_words["unchecked"]
         return
-    by_effect = sorted(judges, key=lambda judge: -(judge["effect"]["value"] or 0))
+    by_effect = sorted(judges, key=lambda judge: -(judge["effect"]["value"] or judge["effect"]["high"] or 0))
     warned = [judge for judge in by_effect if judge["warned"]]
     clauses = [
         lead_words["favour"].format(judge["judge"], _bounded(judge["effect"], "+.3f"))
@@ -307,5 +307,7 @@ def _figure_text(figure: Figures | None, words: Words) -> str:
 
 def _bounded(figure: Figures, form: str = ".2f") -> str:
     """Return a figure with its interval, such as `0.62 (0.55–0.70)`."""
+    if figure["value"] is None:
+        return _interval(figure["low"], figure["high"])
     number = format(figure["value"], form)
     return number if figure["low"] is None else f"{number} {_interval(figure['low'], figure['high'])}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from curate.commands.check.circular import Circularity, check
-from curate.commands.check.circularity import LEAST
+from curate.commands.check.circularity import LEAST, SelfFavour
 from curate.runs.command import Names, option
 from curate.runs.options import OnRun
 from curate.view.answers import Result
@@ -35,11 +35,16 @@ class CheckCircularCommand(OnRun):
         return Result(figures, _text(figures, warnings), warnings)
 
 
+def _range(judge: SelfFavour, say: RecordWords) -> dict[str, str]:
+    """Return the cell of an effect of which only bounds are known."""
+    return {} if judge.effect.value is not None else {"effect": say("between", judge.effect)}
+
+
 def _text(figures: Circularity, warnings: list[str]) -> Iterator[str]:
     say = RecordWords("check/circular")
     instead = say("replaced" if figures.fourth else "left_out", figures)
     yield say("head", figures, instead=instead)
-    rows = [say.cells("judge", judge, instead=instead) for judge in figures.judges]
+    rows = [say.cells("judge", judge, instead=instead) | _range(judge, say) for judge in figures.judges]
     yield as_table(rows) if rows else say("no_judge")
     yield say("means", least=LEAST)
     yield from warnings

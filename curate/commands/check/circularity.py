@@ -42,7 +42,9 @@ class SelfFavour(Record, schema_name="favour"):
     queries: int = figure("queries with a relevant document under both panels")
     within: float = figure("nDCG@10 of its own ranking, under its panel")
     without: float = figure("nDCG@10 of its own ranking, under the other panel")
-    effect: Figure = figure("the change less the mean change of the others")
+    effect: Figure = figure(
+        "the change less the mean change of the others; without a value, two estimates between which it lies"
+    )
     ranks: int = figure("ranks gained under its own panel")
     warned: bool = figure("lower bound above 0 by Holm over the judges, and an effect from 0.05")
     family: str | None = figure("family of its model", default=None)
@@ -59,8 +61,10 @@ def self_favour(
     """Return the self-preference of the judges in `panel`, in this order, without those that no query can score.
 
     `ratings` has the columns query_id, doc_id, judge and grade, also of judges outside the panel. `fourth` is a judge
-    outside the panel, with grades, that replaces each judge in turn. Without it, the judge is left out; the effect is
-    then not detected if all other judges are stricter, or more lenient, in the same way.
+    outside the panel, with grades, that replaces each judge in turn. Without it, the judge is left out. If then no
+    judge is outside the panel, the effect has no value and no warning, only bounds: the raw change (too low, because
+    the reference panel decides otherwise) and that less the mean change of the remaining members (too high, because
+    each gains where the judge lost).
 
     Control rankings are those of judges outside both panels, or of the other panel members if there are none.
     ConfigError if `fourth` is on the panel or unrated, or if `policy` is a ConsensusRule and `fourth` is missing: a
@@ -76,16 +80,24 @@ def self_favour(
     rows = []
     for judge in panel:
         reference_panel = [name for name in panel if name != judge] + ([fourth] if fourth else [])
-        controls = [name for name in rated_judges if name not in {*panel, fourth}] or [n for n in panel if n != judge]
+        outside = [name for name in rated_judges if name not in {*panel, fourth}]
+        controls = outside or [name for name in panel if name != judge]
         reference_ndcg = rankings.scores(voting.decide(ratings, reference_panel, policy, scale))
         row = _self_favour(judge, panel_ndcg, reference_ndcg, rankings.judges, controls, fourth, seed)
         if row is not None:
-            rows.append(row)
+            rows.append(row if outside or fourth else _bounded(*row))
     adjusted = holm([p for _, p in rows]) if rows else []
     return [
         replace(row, warned=p <= CHANCE and (row.effect.value or 0.0) >= LEAST)
         for (row, _), p in zip(rows, adjusted, strict=True)
     ]
+
+
+def _bounded(row: SelfFavour, _p: float) -> tuple[SelfFavour, float]:
+    """Return a row with bounds instead of an effect, and a p-value that warns of nothing."""
+    raw, estimate = row.within - row.without, row.effect.value or 0.0
+    bounds = (round(bound, DIGITS) for bound in sorted((raw, estimate)))
+    return replace(row, effect=Figure(None, *bounds)), 1.0
 
 
 @dataclass(frozen=True)

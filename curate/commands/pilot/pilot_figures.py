@@ -126,7 +126,9 @@ class PilotFigures(Record, schema_name="compared"):
     judges: Mapping[str, int] = figure("candidate -> graded pairs")
     rules: tuple[RuleKappa, ...] = figure("rules by kappa, the best first")
     default: RuleKappa | None = figure("the default rule, for comparison; null for a single judge")
-    proposal: RuleKappa | None = figure("the cheapest rule within 0.05 of the best kappa; null if no rule has one")
+    proposal: RuleKappa | None = figure(
+        "the cheapest rule within 0.05 of the best rule of several judges; null if no rule has a kappa"
+    )
     settings: Any = figure("pipeline settings of the proposal -> value; null without one")
     single: bool = figure("whether a single judge may be proposed")
     warnings: tuple[str, ...] = figure("limits of the comparison", default=())

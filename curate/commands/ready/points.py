@@ -217,6 +217,9 @@ def favours(evidence: ReadyEvidence) -> ReadyPoint:
     if warned := [judge["judge"] for judge in figures["judges"] if judge["warned"]]:
         finding = f"{', '.join(warned)} gains by judging itself"
         return ReadyPoint("circularity", "not ok", finding, evidence.command("judges"))
+    if any(judge["effect"]["value"] is None for judge in figures["judges"]):
+        finding = f"{PLACE} knows ranges only; a judge from outside of the panel measures effects (--fourth, --other)"
+        return ReadyPoint("circularity", "not measured", finding, evidence.command("circular"))
     return ReadyPoint("circularity", "ok", f"none of {len(figures['judges'])} judges gains by judging itself")
 
 

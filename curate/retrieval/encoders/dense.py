@@ -12,8 +12,8 @@ import numpy as np
 from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
 from curate.core.records import Role
-from curate.retrieval.stored_model import ModelConfig, StoredModel
 from curate.retrieval.similarity.exact_search import unit
+from curate.retrieval.stored_model import ModelConfig, StoredModel
 from curate.system.egress import Egress
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Kit, Progress, Retriever
 from curate.core.records import Hit, Query
 from curate.retrieval import ranking
-from curate.retrieval.stored_model import ModelConfig, StoredModel
 from curate.retrieval.retrievers.bm25 import DIGITS
+from curate.retrieval.stored_model import ModelConfig, StoredModel
 from curate.system import http
 from curate.system.egress import Egress, forwarded
 from curate.system.files import read_json, write_json

@@ -14,9 +14,9 @@ from curate.core.errors import RunFailed
 from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Hits, Kit, Progress
 from curate.core.records import Query
-from curate.retrieval.stored_model import ModelConfig, StoredModel
 from curate.retrieval.ranking import Numbers
 from curate.retrieval.retrievers.bm25 import best_scores
+from curate.retrieval.stored_model import ModelConfig, StoredModel
 from curate.system.egress import Egress
 
 if TYPE_CHECKING:
