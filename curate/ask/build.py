@@ -124,9 +124,7 @@ def _with_encoders(
     if name in encoders:
         return {family: {**defined, name: fallback}}
     if family == "judges" and name in {*context.definitions.get("retrievers", {}), *RETRIEVERS.names()}:
-        raise ConfigError(
-            f"judges: {name!r} is a retriever: it ranks, and does not judge", choices=[*defined, *builtin]
-        )
+        raise ConfigError(f"judges: {name!r} is a retriever: it ranks, does not judge", choices=[*defined, *builtin])
     if family == "judges":
         raise _unknown_judge(name, [*defined, *builtin])
     raise unknown_encoder(family[:-1], name, {*defined, *builtin, *encoders})
@@ -164,6 +162,8 @@ def _resolve(
         raise ConfigError(f"{family}: unknown {registry.family} {name!r}: {suggestion(name, choices)}")
     settings = dict(settings or {})
     kind = settings.pop("kind", name)
+    if family == "judges" and kind in RETRIEVERS.names():
+        raise ConfigError(f"judges.{name}.kind: {kind!r} is a retriever: it ranks, does not judge")
     if kind not in (kinds := registry.names()):
         got = repr(kind) if kind != name else "nothing"
         raise ConfigError(f"{family}.{name}.kind: found {got}; {suggestion(str(kind), [*kinds, *more_kinds])}")

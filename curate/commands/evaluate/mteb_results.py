@@ -233,6 +233,15 @@ def task_names(folders: Sequence[Path]) -> list[str]:
 
 
 @cache
+def _is_task(name: str) -> bool:
+    try:
+        imported().get_task(name)
+    except KeyError:
+        return False
+    return True
+
+
+@cache
 def _current(name: str) -> tuple[str, str | None]:
     """Return mteb's current name of a task, and the name of the task that supersedes it, if any."""
     from mteb.results.task_result import renamed_tasks
@@ -261,6 +270,8 @@ def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[R
             _add_file(candidates, file, model, task_by_name, left_out)
         elif successor in task_by_name:
             left_out.append(LeftOutResult(str(file), f"{name} has other data than {successor}, which supersedes it"))
+        elif any(name.startswith(task) for task in task_by_name) and not _is_task(name):
+            left_out.append(LeftOutResult(str(file), "its name is that of no task"))
     for task in task_by_name.values():
         with_task = [candidate for candidate in candidates.values() if task.name in candidate.results]
         _one_version(task, with_task, left_out)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from curate.commands.evaluate import page_sections, provenance, query_sources
+from curate.commands.evaluate.averages import MIXED
 from curate.commands.evaluate.figures import STOCK, EvaluationFigures, ModelScore, TaskFigures
 from curate.commands.evaluate.item_scores import MEDIAN, READINGS
 from curate.commands.evaluate.provenance import NOTHING_MISSED, MissedLabels, PublishedShares, SampleShares
@@ -60,7 +61,9 @@ def _overview_row(
     leads = [row.lead for _, row in rows if row]
     mean = points(sum(leads) / len(leads)) if len(leads) == len(rows) else None
     first = rows[0][1] if rows else None
-    return cells | say.cells("overview_mean", mean=mean, rate=say("rate", first) if first else None)
+    measures = {task.measure for task, _ in rows}
+    cells |= {say("overview_mean") if len(measures) <= 1 else MIXED: mean or DASH} if len(rows) > 1 else {}
+    return cells | say.cells("overview_rate", rate=say("rate", first) if first else None)
 
 
 def marked(name: str, mark: str, say: RecordWords) -> str:

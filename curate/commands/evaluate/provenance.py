@@ -50,10 +50,13 @@ def retrievers(run: Path | None) -> Mapping[str, Callable[[], Retriever]]:
     if run is None:
         return {}
     pipeline = Pipeline.load(run / "pipeline.yaml")
-    context = Context(run=run, out=run, home=home(), settings=pipeline.frozen)
+    defined = {"encoders": definitions(run), "retrievers": cast("Mapping[str, Settings]", pipeline.head.retrievers)}
+    context = Context(
+        run=run, out=run, home=home(), settings=pipeline.frozen, language=pipeline.head.language, definitions=defined
+    )
     return {
         name: partial(build.retriever, context, name)
-        for name, settings in pipeline.head.retrievers.items()
+        for name, settings in defined["retrievers"].items()
         if settings.get("kind", name) in WITHOUT_VECTORS
     }
 

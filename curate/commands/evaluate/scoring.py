@@ -241,6 +241,8 @@ def score_all(
     scored_round = ScoredRound(by_task=[[] for _ in tasks])
     for model in models:
         able = [index for index, task in enumerate(tasks) if model.has_vectors or not task.scorer.vectors]
+        if unable := [task.name for index, task in enumerate(tasks) if index not in able]:
+            scored_round.notes.append(f"{model.name}: has no vectors, so no score on {', '.join(unable)}")
         checks = _checks(model, [tasks[index] for index in able], folder, progress)
         for cut_model in _cut_models(model, able, tasks, widths, folder, scored_round):
             scored_round.models.append(cut_model)

@@ -86,7 +86,7 @@ def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str, scale
 
 # Contributors of a benchmark: its retrievers and judges, under every name by which one may come back.
 
-ROLES = ("retriever", "judge", "generator")
+ROLES = ("retriever", "reranker", "judge", "generator")
 """Roles of contributors (models that had a part in the benchmark); a generator wrote texts, such as paraphrases."""
 
 
@@ -95,14 +95,17 @@ def parts(
     panel: Mapping[str, Mapping[str, Json]],
     definitions: Mapping[str, Mapping[str, Settings]],
 ) -> dict[str, list[str]]:
-    """Return role -> sorted names of contributors: retrievers, judges, their encoders and the encoders' models.
+    """Return role -> sorted names of contributors: retrievers, rerankers, judges, their encoders, and models.
 
     `panel` is judge -> identity, `definitions` the encoders and retrievers that the pipeline defines.
     """
     names_of: dict[str, set[str]] = {"retriever": set(), "judge": set(panel)}
     for name in retrievers:
         settings = definitions.get("retrievers", {}).get(name, {})
-        names_of["retriever"] |= {name, str(settings.get("encoder") or settings.get("kind", name))}
+        model = _published_name(str(settings.get("model") or name))
+        names_of["retriever"] |= {name, model, str(settings.get("encoder") or settings.get("kind", name))}
+        if settings.get("kind", name) == "reranker":
+            names_of.setdefault("reranker", set()).update((name, model))
     names_of["judge"] |= {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
     for names in names_of.values():
         encoders = definitions.get("encoders", {})

@@ -152,7 +152,7 @@ class BenchmarkKind(Protocol):
 
     The card then describes judges, contested pairs and reviews.
     """
-    circular: Sequence[str] = ("judge",)
+    circular: Sequence[str] = ("judge", "reranker")
     """Roles of contributors whose models get too high scores (circularity); `retriever` if it mined the negatives."""
     stage: str | None = None
     """Stage that makes the kind's table; None for a kind made of the pool's verdicts."""

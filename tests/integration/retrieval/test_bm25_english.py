@@ -14,8 +14,6 @@ from curate.system.files import read_table
 from tests.support.rankers import ids, search
 from tests.support.runs import ran, tiny
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 48 is believed done")
-
 ENGLISH = {"en": {"kind": "bm25", "tokens": "english"}}
 TEXTS = {
     "d1": "The running child is treated for infections",

@@ -16,8 +16,6 @@ from curate.retrieval.retrievers.dense import DenseRetriever
 from curate.retrieval.vectors import CachedEncoder
 from curate.testing import ListCorpus, listed
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 48 is believed done")
-
 Vectors = npt.NDArray[np.float32]
 Case = tuple[Vectors, Vectors, list[str]]
 

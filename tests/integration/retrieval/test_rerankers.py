@@ -30,8 +30,6 @@ from tests.support.runs import complaint, curate, ran
 from tests.support.sized import sized
 from tests.support.small import context
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 48 is believed done")
-
 WORDS: Settings = {"kind": "bm25"}
 APIS: dict[str, dict[str, Any]] = {"default": {}, "cohere": {"api": "cohere"}, "tei": {"api": "tei"}}
 

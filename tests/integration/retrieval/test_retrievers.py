@@ -19,6 +19,7 @@ from curate.retrieval.retrievers.bm25 import Bm25, _tokenizer, bigrams, words
 from curate.retrieval.retrievers.bm25 import Config as Bm25Config
 from curate.testing import CORPUS, QUERIES, ListCorpus, check_retriever, listed
 from tests.support import qdrant
+from tests.support.rankers import cross_encoder, sparse_encoder
 from tests.support.small import asked, context, embedding_server, letters, minilm
 
 BEST = {"zh": ["d10", "d2"], "en": ["d5"]}
@@ -35,6 +36,7 @@ MTEB = {"mteb_model_meta": {"model_name": "m", "revision": "1"}, "default": {"te
 DEFINED: dict[str, Settings] = {
     "words": {"kind": "bm25"},
     "bigrams": {"kind": "bm25", "tokens": "bigrams"},
+    "english": {"kind": "bm25", "tokens": "english"},
     "trec": {"kind": "runfile", "path": "run.trec"},
     "mteb": {"kind": "runfile", "path": "Task_predictions.json"},
     "dense": {"kind": "dense", "encoder": "letters"},
@@ -48,7 +50,7 @@ DEFINED: dict[str, Settings] = {
 }
 ENCODED = {"e5", "use", "minilm"}
 KINDS = [*DEFINED, *sorted(ENCODED)]
-LEXICAL = {"words", "bigrams", "trec", "mteb"}
+LEXICAL = {"words", "bigrams", "english", "trec", "mteb"}
 """Retrievers that may find nothing."""
 FILES = {"trec", "mteb"}
 """Their ids may be out of date, so the pool cuts."""
@@ -117,8 +119,19 @@ def test_progress_says_whose_it_is(make: Callable[[str], Retriever]) -> None:
         assert any(name in label for label in seen)
 
 
+MODELS: dict[str, Callable[[Path], Path]] = {"reranker": cross_encoder, "sparse": sparse_encoder}
+"""Kinds whose models are random here: nothing is meant by what they find."""
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_contract_of_models(kind: str, tmp_path: Path) -> None:
+    settings: Settings = {"kind": kind, "model": str(MODELS[kind](tmp_path / "made")), "device": "cpu"}
+    over: Settings = {"over": "bm25", "depth": 3} if kind == "reranker" else {}
+    check_retriever(lambda: build.retriever(context(tmp_path, retrievers={"mine": settings | over}), "mine"))
+
+
 def test_every_kind_is_under_the_contract() -> None:
-    assert {str(settings["kind"]) for settings in DEFINED.values()} == set(RETRIEVERS.builtin)
+    assert {str(settings["kind"]) for settings in DEFINED.values()} | set(MODELS) == set(RETRIEVERS.builtin)
 
 
 # BM25

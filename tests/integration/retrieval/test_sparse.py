@@ -16,8 +16,6 @@ from tests.support.runs import curate, ran
 from tests.support.sized import ANSWERS, sized, topic
 from tests.support.small import context
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 48 is believed done")
-
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:

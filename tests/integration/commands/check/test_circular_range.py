@@ -12,8 +12,6 @@ import pytest
 from tests.support.runs import Done, ran
 from tests.support.sized import sized
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 48 is believed done")
-
 QUERIES = 55
 EXPECTED = {"one": (0.0, 0.0), "two": (0.043352, 0.084045), "three": (0.046414, 0.087147)}
 """Raw change of nDCG@10 of the ranking by a judge's grades, and that less the mean change of the two others'."""

@@ -15,8 +15,6 @@ from tests.support.others import GOOD, OLD, RERANK, RETRIEVAL, SECOND, STS, Benc
 from tests.support.runs import curate
 from tests.support.sentence_task import PAIRS, sentence_task
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 48 is believed done")
-
 HONEST = re.compile(r"mean rank|mixes measures")
 MIXED = {
     "two": (f"mixed={RETRIEVAL},{RERANK}", (RETRIEVAL, RERANK)),

@@ -19,8 +19,6 @@ from tests.support.sentence_task import sentence_task
 from tests.support.sized import ANSWERS, sized, topic
 from tests.support.small import context
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 48 is believed done")
-
 QUERIES = 50
 OPTIONS = ("--no-baselines", "--no-floors", "--device", "cpu")
 

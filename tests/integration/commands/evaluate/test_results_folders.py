@@ -11,8 +11,6 @@ from scipy.stats import spearmanr
 from tests.support.evaluating import benchmark, written
 from tests.support.others import GOOD, OLD, RERANK, RETRIEVAL, SECOND, STS, Bench, Told, good, put, row, task
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 48 is believed done")
-
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:

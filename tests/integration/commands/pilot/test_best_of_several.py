@@ -15,8 +15,6 @@ from tests.support.controlled import DOCUMENTS, PAIRS, QUERIES
 from tests.support.pools import grades_file
 from tests.support.runs import ran
 
-pytestmark = pytest.mark.skip(reason="sealed until issue 48 is believed done")
-
 WRONG = {
     "perfect": (),
     "good": (0, 50),
