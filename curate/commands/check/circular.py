@@ -138,5 +138,5 @@ def _warnings(figures: Circularity) -> Iterator[str]:
     yield from (say("not_scored", judge=judge) for judge in figures.not_scored)
     if figures.pairs < figures.pool:
         yield say("sampled", figures)
-    if any(judge.effect.value is None for judge in figures.judges):
-        yield say("not_replaced")
+    if not figures.fourth:
+        yield say("range" if any(judge.effect.value is None for judge in figures.judges) else "not_replaced")

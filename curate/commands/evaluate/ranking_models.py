@@ -92,29 +92,29 @@ class Searcher:
 
     def __init__(self, search: Search, progress: Progress) -> None:
         self.mteb_model_meta, self._progress = local_meta(search.name), progress
-        self._search, self._retriever, self._corpus = search, search.retriever, _Listed([])
+        self._search, self.retriever, self.corpus = search, search.retriever, _Listed([])
 
     def index(self, corpus: Foreign, *, task_metadata: Foreign = None, **_named: Foreign) -> None:
         """Store the corpus, and build its index or read it from the cache."""
         is_english = {*getattr(task_metadata, "languages", ())} == {ENGLISH}
-        self._retriever = self._search.english if self._search.english and is_english else self._search.retriever
+        self.retriever = self._search.english if self._search.english and is_english else self._search.retriever
         titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
         rows = zip(corpus["id"], titles, corpus["text"], strict=True)
-        self._corpus = _Listed([Document(key, title or "", text) for key, title, text in rows])
-        indexed = getattr(self._retriever, "inner", self._retriever)
-        list(indexed.search(self._corpus, [Query("", "a")], 1, self._progress))  # also reads the dictionary of words
+        self.corpus = _Listed([Document(key, title or "", text) for key, title, text in rows])
+        indexed = getattr(self.retriever, "inner", self.retriever)
+        list(indexed.search(self.corpus, [Query("", "a")], 1, self._progress))  # also reads the dictionary of words
 
     def search(
         self, queries: Foreign, *, top_k: int, top_ranked: Mapping[str, Sequence[str]] | None = None, **_named: Foreign
     ) -> dict[str, dict[str, float]]:
         """Return query -> document -> score; candidates that are not retrieved have score 0."""
         query_list = [Query(key, text) for key, text in zip(queries["id"], queries["text"], strict=True)]
-        scores: Scores | None = getattr(self._retriever, "scores", None)
+        scores: Scores | None = getattr(self.retriever, "scores", None)
         if top_ranked is not None and scores is not None:
             return self._reranked(scores, query_list, top_ranked)
-        depth = len(self._corpus) if top_ranked else min(top_k, len(self._corpus))
+        depth = len(self.corpus) if top_ranked else min(top_k, len(self.corpus))
         scores_by_query: dict[str, dict[str, float]] = {}
-        for block, hits in ranking.ask(self._retriever, self._corpus, query_list, depth, self._progress):
+        for block, hits in ranking.ask(self.retriever, self.corpus, query_list, depth, self._progress):
             scores_by_query |= {query.query_id: {} for query in block}
             for row in ranking.frame("", block, hits, depth).iter_rows(named=True):
                 scores_by_query[row["query_id"]][row["doc_id"]] = row["score"]
@@ -126,8 +126,8 @@ class Searcher:
         self, score: Scores, queries: Sequence[Query], top_ranked: Mapping[str, Sequence[str]]
     ) -> dict[str, dict[str, float]]:
         """Return query -> candidate -> the reranker's score."""
-        texts = {document.doc_id: document.shown() for batch in self._corpus.batches() for document in batch}
-        label = StepLabel(f"reranking, {self._retriever.name}", "queries")
+        texts = {document.doc_id: document.shown() for batch in self.corpus.batches() for document in batch}
+        label = StepLabel(f"reranking, {self.retriever.name}", "queries")
         scores_by_query: dict[str, dict[str, float]] = {}
         for number, query in enumerate(queries):
             self._progress(label, len(queries), number)

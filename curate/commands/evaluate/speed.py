@@ -29,7 +29,7 @@ from curate.core.figures import Record, figure
 from curate.core.progress import StepLabel, furthest
 from curate.core.protocols import Progress, Vectors, quiet
 from curate.core.sampling import shuffled
-from curate.retrieval.retrievers.bm25 import best_scores
+from curate.retrieval.retrievers.bm25 import Bm25, best_scores
 from curate.retrieval.similarity.exact_search import top_k, unit
 from curate.system import egress
 from curate.system.files import read_json, write_json
@@ -125,8 +125,8 @@ def of_vectors(dim: int, documents: int, queries: int, seed: int) -> SearchConte
 def of_bm25(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) -> SearchContestant:
     """Return the contestant of BM25's search, including the tokenization of queries."""
     searcher = model.loaded
-    searcher.index(task.data["corpus"])
-    index, cut, doc_positions = searcher._bm25.opened(searcher._corpus, quiet)  # noqa: SLF001 - mteb's protocol shows neither
+    searcher.index(task.data["corpus"], task_metadata=task.made.metadata)
+    index, cut, doc_positions = searcher.retriever.opened(searcher.corpus, quiet)
 
     def ask(indices: range) -> object:
         return [best_scores(doc_positions, index.scores(cut(texts[position])), DEPTH) for position in indices]
@@ -287,7 +287,7 @@ def of_tasks(
         return {name: measurement for name, measurement in stored.items() if measurement is not None}
     # Without a retrieval task, one task is enough: all tasks of an export have the same queries.
     timed_tasks = [task for task in tasks if task.scorer.searched] or list(tasks[:1])
-    fit = {task.name: [model for model in models if model.has_vectors or task.scorer.searched] for task in timed_tasks}
+    fit = {task.name: [model for model in models if _is_timed(model, task)] for task in timed_tasks}
     return {
         task.name: measured(fit[task.name], task, queries, seed, folder, progress)
         for task in tasks
@@ -341,6 +341,11 @@ def _texts(task: EvaluationTask, queries: int, seed: int) -> list[str]:
         )
     texts = [str(text) for text in rows[column] if isinstance(text, str)]
     return list(shuffled(texts, seed))[:queries]
+
+
+def _is_timed(model: EvaluatedModel, task: EvaluationTask) -> bool:
+    """Return whether a model is timed on a task: encoders, and BM25 in a corpus; scores of rerankers are kept."""
+    return model.has_vectors or (task.scorer.searched and isinstance(model.loaded.retriever, Bm25))
 
 
 def _searches(

@@ -30,10 +30,14 @@ def test_real_judges_with_another_in_their_place_and_left_out(shared_data: Path)
     assert effects(self_favour(real.ratings, real.panel, "unanimous", SCALE, 1)) == [0.0, 0.0464, 0.0]
 
 
-def test_a_panel_of_three_without_anybody_else_is_held_against_its_others(shared_data: Path) -> None:
+def test_a_panel_of_three_without_anybody_else_has_ranges(shared_data: Path) -> None:
     ratings = pl.read_csv(shared_data / "panel" / "ratings.tsv", separator="\t").rename({"assessor": "judge"})
     found = self_favour(ratings, sorted(ratings["judge"].unique()), "unanimous", FIVE, 1)
-    assert effects(found) == [0.0113, 0.0205, 0.0189]
+    assert [each.effect.value for each in found] == [None] * 3
+    assert not any(each.warned for each in found)
+    raw = [round(each.within - each.without, 4) for each in found]
+    bounds = [(round(each.effect.low or 0, 4), round(each.effect.high or 0, 4)) for each in found]
+    assert bounds == [tuple(sorted(pair)) for pair in zip(raw, [0.0113, 0.0205, 0.0189], strict=True)]
     assert {each.queries for each in found} == {26}
 
 
