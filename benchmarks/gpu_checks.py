@@ -13,13 +13,21 @@ from benchmarks import gpu_models, vectors
 from benchmarks.gpu_models import Shape
 from benchmarks.harness import Place, Watch
 from curate.commands.evaluate.loading import FIRST, LARGEST, BatchSizes, collected
-from curate.core.protocols import Vectors
+from curate.core.protocols import Encoder, Hits, Kit, Retriever, Vectors, quiet
+from curate.core.records import Hit, Query
 from curate.retrieval.encoders.dense import Config, DenseEncoder
+from curate.retrieval.retrievers.bm25 import Bm25
+from curate.retrieval.retrievers.bm25 import Config as Bm25Config
+from curate.retrieval.retrievers.reranker import Config as RerankerConfig
+from curate.retrieval.retrievers.reranker import Reranker
+from curate.retrieval.retrievers.sparse import Config as SparseConfig
+from curate.retrieval.retrievers.sparse import SparseRetriever
 from curate.retrieval.similarity.devices import screen_for_pairs
 from curate.retrieval.similarity.diversity import diversify
 from curate.retrieval.similarity.exact_search import nearest_by_faiss, top_k
 from curate.retrieval.similarity.torch_products import TorchFloat32
 from curate.retrieval.vectors.cache import nearness
+from curate.testing import ListCorpus
 
 Result = TypeVar("Result")
 Products = TypeVar("Products")
@@ -268,6 +276,59 @@ def _of_model(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return next(row for row in rows if row["model"] == "model")
 
 
+def ranking(bench: Bench) -> Iterator[Cells]:
+    """Rank by a cross-encoder and by sparse vectors: both devices find the same documents, but for near ties."""
+    texts = gpu_models.documents()[: bench.sizes.texts]
+    corpus = ListCorpus({f"d{number:04}": text for number, text in enumerate(texts)})
+    queries = [
+        Query(f"q{number}", " ".join(text.split()[:8])) for number, text in enumerate(texts[: bench.sizes.queries])
+    ]
+    for kind, class_name in (("reranker", "CrossEncoder"), ("sparse", "SparseEncoder")):
+        folder = gpu_models.ranker(bench.sizes.shapes[0], bench.folder / kind, class_name)
+        found, seconds = list[list[list[str]]](), list[str]()
+        for device in ("cpu", bench.device):
+            retriever = _retriever(kind, folder, device, bench.folder / f"cache-{kind}-{len(found)}")
+            with Watch() as watch:
+                lists = retriever.search(corpus, queries, 10, quiet)
+                found.append([ids for hits in lists for ids in _ids(hits)])
+            seconds.append(f"{watch.wall:.1f} s")
+        shared = [len({*one} & {*other}) / max(len(one), 1) for one, other in zip(*found, strict=True)]
+        same = f"same of a query's best ten: min {min(shared):.0%}"
+        hold(min(shared) >= 0.9, f"{kind} on {bench.device}: {same}")
+        yield [
+            f"{kind}, {len(queries)} queries, {len(texts)} texts",
+            *seconds,
+            same,
+        ]
+
+
+def _retriever(kind: str, folder: Path, device: str, cache: Path) -> Retriever:
+    """Return a reranker over BM25, or a sparse retriever, on a device."""
+
+    def bm25(_name: str = "bm25") -> Retriever:
+        return Bm25("bm25", Bm25Config(tokens="english"), Kit(_no_encoder, cache))
+
+    kit = Kit(_no_encoder, cache, retriever=bm25)
+    settings = {"model": str(folder), "device": device}
+    if kind == "reranker":
+        return Reranker(kind, RerankerConfig.model_validate({**settings, "over": "bm25", "depth": 50}), kit)
+    return SparseRetriever(kind, SparseConfig.model_validate(settings), kit)
+
+
+def _no_encoder(name: str) -> Encoder:
+    raise RuntimeError(f"no encoder is asked for, but {name!r} was")
+
+
+def _ids(hits: Hits | Sequence[Hit]) -> list[list[str]]:
+    """Return the ids of the documents of each query."""
+    if not isinstance(hits, Hits):
+        return [[hit.doc_id for hit in hits]]
+    ends = np.cumsum(hits.counts)
+    return [
+        [hits.ids[row] for row in hits.rows[end - count : end]] for end, count in zip(ends, hits.counts, strict=True)
+    ]
+
+
 def training(bench: Bench) -> Iterator[Cells]:
     """Train adapters: the loss falls."""
     folder, steps = Place(bench.folder, threads=None), bench.sizes.steps
@@ -294,6 +355,7 @@ CHECKS: dict[str, Callable[[Bench], Iterator[Cells]]] = {
     "thinning": thinning,
     "precision": precision,
     "memory": memory,
+    "rerankers, sparse vectors": ranking,
     "`curate evaluate`": evaluation,
     "`curate train`": training,
 }

@@ -5,6 +5,7 @@ import random
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 from curate.system.resources import demo
 
@@ -56,9 +57,32 @@ def saved(shape: Shape, folder: Path) -> Path:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
-    from transformers import AutoConfig, AutoModel, BertTokenizer
+    from transformers import AutoModel
 
     torch.manual_seed(3)
+    raw = _raw(shape, folder, AutoModel)
+    modules = [Transformer(str(raw), max_seq_length=512), Pooling(shape.width, shape.pooling), Normalize()]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"), create_model_card=False)
+    return folder / "model"
+
+
+def ranker(shape: Shape, folder: Path, class_name: Literal["CrossEncoder", "SparseEncoder"]) -> Path:
+    """Write a cross-encoder or a sparse model of a shape, likewise, and return its folder."""
+    import sentence_transformers
+    import torch
+    from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+    torch.manual_seed(3)
+    heads = {"CrossEncoder": AutoModelForSequenceClassification, "SparseEncoder": AutoModelForMaskedLM}
+    raw = _raw(shape, folder, heads[class_name])
+    getattr(sentence_transformers, class_name)(str(raw), device="cpu").save_pretrained(str(folder / "model"))
+    return folder / "model"
+
+
+def _raw(shape: Shape, folder: Path, model_class: Any) -> Path:  # noqa: ANN401 - of a library without types
+    """Write weights and tokenizer as transformers does, and return their folder."""
+    from transformers import AutoConfig, BertTokenizer
+
     config = AutoConfig.for_model(
         shape.kind,
         vocab_size=shape.vocabulary,
@@ -68,11 +92,10 @@ def saved(shape: Shape, folder: Path) -> Path:
         intermediate_size=shape.inner,
         max_position_embeddings=shape.positions,
         type_vocab_size=2,
+        num_labels=1,
         pad_token_id=0,  # of the tokenizer below, also where XLM-R has another
     )
     raw = folder / "raw"
-    AutoModel.from_config(config).save_pretrained(raw)
+    model_class.from_config(config).save_pretrained(raw)
     BertTokenizer(vocab={word: number for number, word in enumerate([*SPECIAL, *words()])}).save_pretrained(raw)
-    modules = [Transformer(str(raw), max_seq_length=512), Pooling(shape.width, shape.pooling), Normalize()]
-    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"), create_model_card=False)
-    return folder / "model"
+    return raw
