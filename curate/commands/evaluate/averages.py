@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from curate.commands.evaluate import mteb_results, parameters
+from curate.commands.evaluate import parameters, results_folders
 from curate.commands.evaluate.board import Board
 from curate.commands.evaluate.correlation import FEWEST, Correlation, correlated
 from curate.commands.evaluate.mteb_models import EvaluatedModel
-from curate.commands.evaluate.mteb_results import ResultModel
 from curate.commands.evaluate.parameters import ParameterCounts
+from curate.commands.evaluate.results_folders import ResultModel
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.errors import ConfigError, suggestion
 from curate.core.figures import Figure, Record, figure
@@ -297,7 +297,7 @@ class Comparison:
     models: Sequence[ResultModel]
     measures: Mapping[str, str | None]
     """Task with results -> mteb's name of its measure; None if it is not known."""
-    left_out: Sequence[mteb_results.LeftOutResult]
+    left_out: Sequence[results_folders.LeftOutResult]
 
 
 def prepared(
@@ -320,11 +320,11 @@ def prepared(
     if against is not None and against not in names:
         raise ConfigError(f"--against {against}: not among the models; {suggestion(against, names)}")
     scored_here = {task.name: task for task in tasks}
-    with_results = mteb_results.task_names(results)
+    with_results = results_folders.task_names(results)
     groups = parsed(average, [*scored_here, *with_results])
     compared = dict.fromkeys([*(task for group in groups for task in group.tasks), *scored_here])
     expected = [
-        mteb_results.expected(scored_here[name]) if name in scored_here else mteb_results.expected_by_name(name)
+        results_folders.expected(scored_here[name]) if name in scored_here else results_folders.expected_by_name(name)
         for name in compared
         if name in with_results
     ]
@@ -333,7 +333,7 @@ def prepared(
             f"--results: none of the {len(with_results)} tasks with results is scored here; name some with --average "
             f"NAME=TASK,TASK, such as {with_results[0]}"
         )
-    result_models, left_out = mteb_results.read(results, expected)
+    result_models, left_out = results_folders.read(results, expected)
     measures = {task.name: task.main for task in expected}
     kept, excluded = _merged(result_models, models, left_out)
     return Comparison(groups, against, kept, measures, excluded)
@@ -342,16 +342,16 @@ def prepared(
 def _merged(
     result_models: Sequence[ResultModel],
     models: Sequence[EvaluatedModel],
-    left_out: Sequence[mteb_results.LeftOutResult],
-) -> tuple[list[ResultModel], list[mteb_results.LeftOutResult]]:
+    left_out: Sequence[results_folders.LeftOutResult],
+) -> tuple[list[ResultModel], list[results_folders.LeftOutResult]]:
     """Return the result models without the scores of other revisions than are scored here, and all excluded ones."""
     revision_by_name = {model.name: model.revision for model in models}
-    kept, excluded = list[ResultModel](), list[mteb_results.LeftOutResult]()
+    kept, excluded = list[ResultModel](), list[results_folders.LeftOutResult]()
     for model in result_models:
         same = model.of_revision(revision_by_name[model.name]) if model.name in revision_by_name else model
         kept += [same] if same.scores else []
         excluded += [
-            mteb_results.LeftOutResult(f"{model.name}, revision {revision}", "another revision than is scored here")
+            results_folders.LeftOutResult(f"{model.name}, revision {revision}", "another revision than is scored here")
             for revision in dict.fromkeys(model.revisions.values())
             if revision not in same.revisions.values()
         ]
@@ -364,7 +364,7 @@ class AcrossTasks(NamedTuple):
     averages: tuple[Average, ...]
     orders: tuple[GroupComparison, ...]
     results: tuple[ResultModelScores, ...]
-    unused: tuple[mteb_results.LeftOutResult, ...]
+    unused: tuple[results_folders.LeftOutResult, ...]
     parameters: tuple[ParameterCounts, ...]
 
 
@@ -410,4 +410,4 @@ def notes(comparison: Comparison, figures: AcrossTasks, scored: Sequence[Evaluat
         sentences.append(
             f"--against {comparison.against}: no model was tested against it, as it was not scored at that width"
         )
-    return [*sentences, *mteb_results.notes(comparison.left_out)]
+    return [*sentences, *results_folders.notes(comparison.left_out)]

@@ -18,10 +18,10 @@ from curate.commands.evaluate.corrected import CorrectedScores, ScoreReview
 from curate.commands.evaluate.correlation import LegacyComparison
 from curate.commands.evaluate.hardness import DifficultyBand, by_difficulty
 from curate.commands.evaluate.item_scores import MEDIAN, READINGS
-from curate.commands.evaluate.mteb_results import LeftOutResult
 from curate.commands.evaluate.parameters import ParameterCounts
 from curate.commands.evaluate.provenance import FamilyModel, MissedLabels
 from curate.commands.evaluate.query_sources import QuerySources
+from curate.commands.evaluate.results_folders import LeftOutResult
 from curate.commands.evaluate.scoring import point
 from curate.commands.evaluate.speed import Speed
 from curate.commands.evaluate.tasks import EvaluationTask

@@ -7,7 +7,7 @@ from typing import Any
 import mteb
 import pytest
 
-from curate.commands.evaluate.mteb_results import ExpectedTask, expected_by_name, notes, read, task_names
+from curate.commands.evaluate.results_folders import ExpectedTask, expected_by_name, notes, read, task_names
 from curate.core.errors import UserError
 
 LEGACY = "CMedQAv1-reranking"
