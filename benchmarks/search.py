@@ -57,6 +57,8 @@ def faiss(queries: Vectors, documents: Vectors, *, kernels: bool) -> Search:
         os.environ[CORE] = KERNELS
     import faiss
 
+    os.environ.pop(CORE, None)
+
     index = faiss.IndexFlatIP(documents.shape[1])
     index.add(documents)
 

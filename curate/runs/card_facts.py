@@ -210,7 +210,7 @@ def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> li
     identities, rows = read_json(context.folder("judge") / "panel.json"), list[Json]()
     circular = circularity.checked(context)
     agreed: dict[str, Any] = dict(context.done("consensus").facts)
-    gains = {judge["judge"]: run_figures.between(judge["effect"]) for judge in circular["judges"]} if circular else {}
+    gains = {judge["judge"]: run_figures.effect(judge["effect"]) for judge in circular["judges"]} if circular else {}
     for name in panel:
         identity = identities[name]
         kind = (

@@ -140,9 +140,9 @@ def excerpt(text: str, size: int) -> str:
 
 
 def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
-    """Return a figure with its interval, such as `0.731 (0.70–0.76)`, or one of both; None for neither."""
+    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; without bounds only the figure; None for None."""
     if figure is None:
-        return _interval(*bounds) if bounds else None
+        return None
     return f"{decimal(figure, 3)} {_interval(*bounds)}" if bounds else decimal(figure, 3)
 
 
@@ -170,6 +170,12 @@ def between(figure: Mapping[str, Any] | Record | None) -> str | None:
         return None
     cells: Mapping[str, Any] = figure.to_json() if isinstance(figure, Record) else figure
     return ranged(cells["value"], None if cells["low"] is None else (cells["low"], cells["high"]))
+
+
+def effect(figure: Mapping[str, Any]) -> str | None:
+    """Return an effect with its interval as text, or the range that is known of it; None if neither is."""
+    known = figure["value"] is None and figure["low"] is not None
+    return _interval(figure["low"], figure["high"]) if known else between(figure)
 
 
 def counted(figure: Mapping[str, Any], words: Mapping[str, Any]) -> str:

@@ -38,6 +38,7 @@ def environment(words: Mapping[str, Any]) -> "Environment":
         "ranged": lambda figure, bounds: run_figures.ranged(figure, bounds) or undefined,
         "stated": lambda measures, name: run_figures.stated(measures, name, words),
         "interval": lambda figure: run_figures.between(figure) or undefined,
+        "effect": lambda figure: run_figures.effect(figure) or undefined,
         "counted": lambda figure: run_figures.counted(figure, words),
         "hundred": lambda figure: run_figures.hundred(figure) or undefined,
         "mean": lambda figure: undefined if figure is None else f"{figure:,.1f}",

@@ -27,7 +27,7 @@ from tests.vendor import vendor
 
 HERE = "http://127.0.0.1:4000/v1"
 SERVERS = ("llama-cpp", "ollama", "vllm")
-ADDRESSED = {"api", "asymmetric", "qdrant"}
+ADDRESSED = {"api", "asymmetric", "qdrant", "reranker"}
 """Kinds of which settings decide whether texts leave."""
 
 

@@ -201,7 +201,10 @@ def test_what_changes_a_ranking_changes_the_fingerprint(tmp_path: Path) -> None:
             {"retrievers": ["odd"]},
             r"retrievers\.odd\.kind: found 'bm26'; did you mean 'bm25'\? known: bm25",
         ),
-        ({"retrievers": ["bare"]}, r"retrievers\.bare\.kind: found nothing; known: bm25, dense, qdrant, runfile"),
+        (
+            {"retrievers": ["bare"]},
+            r"retrievers\.bare\.kind: found nothing; known: bm25, dense, qdrant, reranker, runfile, sparse",
+        ),
         ({"retrievers": ["typo"]}, r"retrievers\.typo\.token: unknown key; did you mean 'tokens'"),
         ({"retrievers": ["blind"]}, "unknown encoder 'nobody'"),
         ({"depth": 0}, r"pool\.depth"),
