@@ -61,6 +61,7 @@ def _raw(folder: Path, kind: Any, words: Sequence[str]) -> Path:
     from transformers import BertConfig, BertTokenizer
 
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *dict.fromkeys(words)]
+    settings: dict[str, Any] = {"num_labels": 1}
     config = BertConfig(
         vocab_size=len(names),
         hidden_size=32,
@@ -71,7 +72,7 @@ def _raw(folder: Path, kind: Any, words: Sequence[str]) -> Path:
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
         initializer_range=0.5,
-        num_labels=1,
+        **settings,
     )
     raw = folder / "raw"
     raw.mkdir(parents=True)

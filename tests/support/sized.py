@@ -53,12 +53,12 @@ def sized(
     for place, judge in enumerate(judges):
         true = TRUE[:3] + "DCB"[place % 3]
         own = (grades or {}).get(judge, {})
-        rows = [
+        graded = [
             f"q{n:03}\td{at:03}\t{own.get((n, at), true[at % 4] if at // 4 == n else 'D')}"
             for n in range(queries)
             for at in range(4 * queries)
         ]
-        (folder / f"{judge}.tsv").write_text("query_id\tdoc_id\tgrade\n" + "\n".join(rows) + "\n", encoding="utf-8")
+        (folder / f"{judge}.tsv").write_text("query_id\tdoc_id\tgrade\n" + "\n".join(graded) + "\n", encoding="utf-8")
     base: dict[str, Any] = {
         "version": 1,
         "name": "bench",

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def shares(hits: Sequence[Hit]) -> dict[str, float]:
 def by_formula(query: Sequence[str], k1: float, b: float) -> dict[str, float]:
     """Return Lucene's BM25 over tokens, as shares of the best."""
     mean = sum(map(len, TOKENS.values())) / len(TOKENS)
-    scores: Counter[str] = Counter()
+    scores = dict.fromkeys(TOKENS, 0.0)
     for token in query:
         n = sum(token in tokens for tokens in TOKENS.values())
         idf = math.log(1 + (len(TOKENS) - n + 0.5) / (n + 0.5))

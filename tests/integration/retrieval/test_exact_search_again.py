@@ -56,7 +56,8 @@ def expected(case: Case, depth: int) -> list[list[str]]:
 
 
 def unit(rows: npt.NDArray[Any]) -> Vectors:
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    found: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return found
 
 
 def shuffled(count: int) -> list[str]:

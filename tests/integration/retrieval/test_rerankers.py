@@ -169,7 +169,7 @@ def test_a_folder_ranks_as_sentence_transformers_does(model: Path, tmp_path: Pat
         return float(loaded.predict([(query, text)])[0])
 
     for depth in (2, 100):
-        given = {"kind": "reranker", "over": "words", "depth": depth, "model": str(model)}
+        given: Settings = {"kind": "reranker", "over": "words", "depth": depth, "model": str(model)}
         found = ids(search(tmp_path, {"words": WORDS, "rr": given}, "rr"))
         assert found == right(tmp_path, depth, score)
         assert found != first(tmp_path, depth)
@@ -234,7 +234,7 @@ def test_texts_that_were_not_masked_go_to_no_remote_server(left: Path) -> None:
 
 def test_a_folder_sends_nothing(model: Path, left: Path) -> None:
     """A cross-encoder on this machine ranks texts that were not masked."""
-    given = {"kind": "reranker", "over": "words", "depth": 3, "model": str(model)}
+    given: Settings = {"kind": "reranker", "over": "words", "depth": 3, "model": str(model)}
     assert ids(search(left, {"words": WORDS, "rr": given}, "rr"))["q1"]
 
 
@@ -280,7 +280,8 @@ def test_it_is_a_source_of_its_own(names: list[str], tmp_path: Path) -> None:
     for query, some in mine.sort("rank").group_by("query_id"):
         scored = {text for sent, text in server.pairs if sent == asked[query[0]]}
         assert len(scored) == 5
-        best = sorted(scored, key=lambda text, sent=asked[query[0]]: -chance(sent, text))[:3]
+        score_of = {text: chance(asked[query[0]], text) for text in scored}
+        best = sorted(scored, key=score_of.__getitem__, reverse=True)[:3]
         assert [texts[doc] for doc in some["doc_id"]] == best
 
 

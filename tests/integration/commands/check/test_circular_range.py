@@ -51,9 +51,9 @@ def found(told: Done) -> Any:
 def ranges(value: object) -> Iterator[tuple[float, float]]:
     """Return the pairs of a low and a high end anywhere in a value."""
     if isinstance(value, dict):
-        ends = value.get("low"), value.get("high")
-        if all(isinstance(end, int | float) for end in ends):
-            yield float(ends[0]), float(ends[1])
+        low, high = value.get("low"), value.get("high")
+        if isinstance(low, int | float) and isinstance(high, int | float):
+            yield float(low), float(high)
         for name, each in value.items():
             if name == "range" and isinstance(each, list) and len(each) == 2:
                 yield float(each[0]), float(each[1])

@@ -93,7 +93,8 @@ def expected(export: Path, model: Path, home: Path) -> float:
     for query, hits in zip(queries, found, strict=True):
         pairs = [(queries[query], texts[hit.doc_id]) for hit in hits]
         scores = dict(zip((hit.doc_id for hit in hits), map(float, loaded.predict(pairs)), strict=True))
-        total += ndcg(sorted(scores, key=lambda doc, of=scores: (-of[doc], doc)), relevant[query])
+        order = [doc for _, doc in sorted((-score, doc) for doc, score in scores.items())]
+        total += ndcg(order, relevant[query])
     return total / len(queries)
 
 
@@ -161,7 +162,8 @@ def test_a_server_is_evaluated_by_its_name(made: Path, tmp_path: Path) -> None:
         good = set(qrels.select("query-id", "corpus-id").iter_rows())
         precision = []
         for query, docs in pl.read_parquet(top).select("query-id", "corpus-ids").iter_rows():
-            order = sorted(docs, key=lambda doc, of=query: -chance(asked[of], texts[doc]))
+            score_of = {doc: chance(asked[query], texts[doc]) for doc in docs}
+            order = sorted(docs, key=score_of.__getitem__, reverse=True)
             ranks = [at for at, doc in enumerate(order, 1) if (query, doc) in good]
             precision.append(sum(n / at for n, at in enumerate(ranks, 1)) / len(ranks))
         assert main(data, "Reranking", "far") == pytest.approx(sum(precision) / len(precision), abs=1e-4)

@@ -60,7 +60,8 @@ def used(bench: Bench) -> Told:
     """Return what came out of one folder of models each of which has an oddity of its own."""
     root = bench.root()
     good(root)
-    for at, more in enumerate((VERSIONS | ORDINARY).values()):
+    oddities: dict[str, Any] = {**VERSIONS, **ORDINARY}
+    for at, more in enumerate(oddities.values()):
         put(root, f"odd{at}x", score=0.71 + at / 100, **more)
     return bench.told(root, RETRIEVAL)
 

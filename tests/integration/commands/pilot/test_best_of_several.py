@@ -69,12 +69,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     survey = pl.read_parquet(folder / "runs/t/reviews/pilot/survey.parquet")
     ids = dict(survey.select("row_id", "ids").iter_rows())
     for sheet in sheets:
-        rows = list(csv.reader(io.StringIO(sheet.read_text("utf-8-sig"), newline="")))
-        at = rows[0].index("等级")
-        for row in rows[1:]:
-            row[at] = DOCUMENTS[ids[row[0]][1]][-1]
+        lines: list[list[str]] = list(csv.reader(io.StringIO(sheet.read_text("utf-8-sig"), newline="")))
+        at = lines[0].index("等级")
+        for line in lines[1:]:
+            line[at] = DOCUMENTS[ids[line[0]][1]][-1]
         with sheet.open("w", encoding="utf-8", newline="") as stream:
-            csv.writer(stream).writerows(rows)
+            csv.writer(stream).writerows(lines)
     ran(folder, "review", "import", *map(str, sheets), "--run", "runs/t", "--sample", "pilot")
     return folder
 
