@@ -99,8 +99,8 @@ class RuleFile:
     @property
     def recognisers(self) -> Mapping[str, Any]:
         """Return the entries of the recognisers by name."""
-        found: Mapping[str, Any] = entries(self.file)["recognisers"]
-        return found
+        entry_by_name: Mapping[str, Any] = entries(self.file)["recognisers"]
+        return entry_by_name
 
     @cached_property
     def _others(self) -> Mapping[str, str]:
@@ -283,14 +283,14 @@ class RuleRecogniser:
         )
 
     def _veto(self, veto: Mapping[str, str]) -> _Veto:
-        before = self._compiled(f"(?:{veto['before']})\\Z") if "before" in veto else None
-        value, behind = (self._compiled(veto[place]) if place in veto else None for place in ("value", "behind"))
-        return _Veto(before, value, behind)
+        preceding = self._compiled(f"(?:{veto['before']})\\Z") if "before" in veto else None
+        value, behind = (self._compiled(veto[key]) if key in veto else None for key in ("value", "behind"))
+        return _Veto(preceding, value, behind)
 
     def _compiled(self, pattern: str) -> re.Pattern[str]:
         return re.compile(self._file.filled(pattern))
 
 
-def _several(named: str | Iterable[str]) -> Iterable[str]:
+def _several(names: str | Iterable[str]) -> Iterable[str]:
     """Return names, one of which may stand alone in YAML."""
-    return (named,) if isinstance(named, str) else named
+    return (names,) if isinstance(names, str) else names

@@ -18,6 +18,13 @@ CONFIGS = ("config.json", "modules.json")
 """Files of which a model has at least one; a static table of token vectors has no config.json."""
 
 
+def hide_progress_bars() -> None:
+    """Let transformers load weights without bars of its own on the terminal."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
 def commit(model: str, revision: str | None) -> str | None:
     """Return the commit of a model on the hub: the one in the local cache, else the newest.
 
@@ -72,7 +79,7 @@ class ModelConfig(Section):
 
 
 class StoredModel:
-    """A model by name and commit on the hub, or by the content of a local folder, whatever its path.
+    """A model by name and commit on the hub, or by the content of a local folder, wherever it lies.
 
     `place` is its path in the settings, for messages.
     """
@@ -99,9 +106,8 @@ class StoredModel:
         """Return the model as a class of sentence-transformers; ConfigError if it cannot be loaded."""
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         import sentence_transformers
-        from transformers.utils import logging
 
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        hide_progress_bars()
         config, local = self.config, self.folder.is_dir()
         self._check_device()
         if not local and (why := unreachable(config.model, self.commit or config.revision)):

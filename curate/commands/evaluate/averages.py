@@ -335,8 +335,8 @@ def prepared(
         )
     result_models, left_out = results_folders.read(results, expected)
     measures = {task.name: task.main for task in expected}
-    kept, excluded = _merged(result_models, models, left_out)
-    return Comparison(groups, against, kept, measures, excluded)
+    used_models, excluded = _merged(result_models, models, left_out)
+    return Comparison(groups, against, used_models, measures, excluded)
 
 
 def _merged(
@@ -346,16 +346,16 @@ def _merged(
 ) -> tuple[list[ResultModel], list[results_folders.LeftOutResult]]:
     """Return the result models without the scores of other revisions than are scored here, and all excluded ones."""
     revision_by_name = {model.name: model.revision for model in models}
-    kept, excluded = list[ResultModel](), list[results_folders.LeftOutResult]()
+    used_models, excluded = list[ResultModel](), list[results_folders.LeftOutResult]()
     for model in result_models:
         same = model.of_revision(revision_by_name[model.name]) if model.name in revision_by_name else model
-        kept += [same] if same.scores else []
+        used_models += [same] if same.scores else []
         excluded += [
             results_folders.LeftOutResult(f"{model.name}, revision {revision}", "another revision than is scored here")
             for revision in dict.fromkeys(model.revisions.values())
             if revision not in same.revisions.values()
         ]
-    return kept, [*left_out, *excluded]
+    return used_models, [*left_out, *excluded]
 
 
 class AcrossTasks(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 from curate.commands.evaluate.tasks import EvaluationTask, Foreign, imported
 from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
+from curate.retrieval.stored_model import hide_progress_bars
 from curate.retrieval.vectors.cache import TEXTS, PrecisionCheck, nearness, some
 
 Result = TypeVar("Result")
@@ -227,7 +228,7 @@ def from_folder(folder: str) -> Load:
     def load(device: str | None, dtype: str) -> Foreign:
         from mteb.models import SentenceTransformerEncoderWrapper
 
-        _silent()
+        hide_progress_bars()
         model = SentenceTransformerEncoderWrapper(str(path), device=device, model_kwargs={"dtype": dtype})
         model.mteb_model_meta = local_meta(path.name)
         return model
@@ -244,7 +245,7 @@ def by_name(name: str) -> Load:
     def load(device: str | None, dtype: str) -> Foreign:
         mteb = imported()
         meta = mteb.get_model_meta(name, fetch_from_hf=True)
-        _silent()
+        hide_progress_bars()
         if not takes_dtype(meta):
             return meta.load_model(device=device)
         model_kwargs: Mapping[str, Any] = (meta.loader_kwargs or {}).get("model_kwargs") or {}
@@ -314,9 +315,3 @@ def collected() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-def _silent() -> None:
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]

@@ -177,7 +177,7 @@ def _joined(candidates: Sequence[_Candidate], left_out: list[LeftOutResult]) -> 
     """Yield each model with the scores of the revisions that mteb chooses, by name."""
     from mteb.results import BenchmarkResults, ModelResult
 
-    preferred = sorted(candidates, key=lambda each: (each.name, -len(each.results), -each.latest, each.revision))
+    preferred = sorted(candidates, key=lambda model: (model.name, -len(model.results), -model.latest, model.revision))
     stored = [
         ModelResult.model_construct(
             model_name=candidate.name,
@@ -189,7 +189,7 @@ def _joined(candidates: Sequence[_Candidate], left_out: list[LeftOutResult]) -> 
         for candidate in preferred
     ]
     joined: Foreign = BenchmarkResults.model_construct(model_results=stored, benchmark=None).join_revisions()
-    chosen = {(each.model_name, each.model_revision, result.task_name) for each in joined for result in each}
+    chosen = {(model.model_name, model.model_revision, result.task_name) for model in joined for result in model}
     for name, revisions in groupby(preferred, lambda candidate: candidate.name):
         results = dict[str, tuple[_Candidate, _Result]]()
         for candidate in revisions:

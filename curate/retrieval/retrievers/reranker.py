@@ -126,10 +126,10 @@ class Reranker:
             return []
         file = self._kept / f"{digest([query, *texts])}.json"
         try:
-            kept = read_json(file) if file.is_file() else {}
+            stored = read_json(file) if file.is_file() else {}
         except DataError:  # cut short by a full disk
-            kept = {}
-        scores = kept.get("scores", [])
+            stored = {}
+        scores = stored.get("scores", [])
         if len(scores) != len(texts):
             scores = [round(score, DIGITS) for score in self.score(query, texts)]
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -176,13 +176,13 @@ class _CrossEncoder:
 class _Server:
     """Scores by requests to a server's `/rerank`, of at most `batch_size` texts each."""
 
-    def __init__(self, place: str, config: Config, url: str) -> None:
-        self._place, self._config, self._url = place, config, url
+    def __init__(self, section: str, config: Config, url: str) -> None:
+        self._section, self._config, self._url = section, config, url
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return one score per text; ProviderError if the server fails or does not score every text once."""
         config, scores = self._config, list[float]()
-        key = http.key(self._place, config.key_env)
+        key = http.key(self._section, config.key_env)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         with httpx.Client(headers=headers, timeout=config.timeout_s) as client:
             for start in range(0, len(texts), config.batch_size):
@@ -199,10 +199,12 @@ class _Server:
         try:
             response = client.post(self._url, json=body)
         except httpx.HTTPError as error:
-            raise http.silent(self._place, self._url, error, type(error).__name__) from None
+            raise http.silent(self._section, self._url, error, type(error).__name__) from None
         if response.status_code != httpx.codes.OK:
             remedies = "url, api, model and key"
-            raise http.refused(self._place, self._url, response.status_code, response.headers, config.key_env, remedies)
+            raise http.refused(
+                self._section, self._url, response.status_code, response.headers, config.key_env, remedies
+            )
         return self._read(response, len(texts))
 
     def _read(self, response: httpx.Response, count: int) -> list[float]:
@@ -217,8 +219,8 @@ class _Server:
             complete, score_by_index = False, {}
         if not (complete and all(map(_is_score, score_by_index.values()))):
             raise ProviderError(
-                f"{self._place}: the reply of {self._url} does not hold one score for each of {count} texts; check url "
-                "and api"
+                f"{self._section}: the reply of {self._url} does not hold one score for each of {count} texts; check "
+                "url and api"
             )
         return [float(score_by_index[index]) for index in range(count)]
 

@@ -112,12 +112,12 @@ def _candidates(
 
 def _not_below(queries: Vectors, documents: Vectors, floors: Scores) -> list[Rows]:
     """Return, for each query, the rows of all documents with a float32 product of at least its floor."""
-    found: list[list[Rows]] = [[] for _ in queries]
+    rows_by_query: list[list[Rows]] = [[] for _ in queries]
     for start in range(0, len(documents), CONVERTED):
         block = _float32(documents[start : start + CONVERTED])
-        for query_rows, products, floor in zip(found, queries @ block.T, floors, strict=True):
+        for query_rows, products, floor in zip(rows_by_query, queries @ block.T, floors, strict=True):
             query_rows.append(np.flatnonzero(products >= floor) + start)
-    return [np.concatenate(query_rows) for query_rows in found]
+    return [np.concatenate(query_rows) for query_rows in rows_by_query]
 
 
 def _float32(rows: Vectors) -> Vectors:

@@ -60,7 +60,7 @@ def found(
 
 
 def test_forms_of_a_word_are_one_word(tmp_path: Path) -> None:
-    """A query finds a document whatever the endings and the case of their words."""
+    """A query finds a document with other endings and another case of its words."""
     forms = ("infection", "infections", "Infected", "INFECTING")
     hits = found(tmp_path, {form: form for form in forms} | {"vaccine": "vaccinated", "run": "runs"})
     for form in forms:

@@ -209,7 +209,7 @@ def test_what_had_room_has_it_in_single_precision_too(monkeypatch: pytest.Monkey
     assert sum(len(part.items) for part in parts if part.loaded is not None) == 8, "of 32 and twice 4; 32 are too many"
 
 
-def test_torch_multiplies_in_single_precision_whatever_is_permitted() -> None:
+def test_torch_multiplies_in_single_precision_where_less_is_permitted() -> None:
     torch.set_float32_matmul_precision("medium")
     try:
         products = TORCH.product(TORCH.load(directions(5, 8, 1), 1.0), TORCH.load(directions(5, 8, 2), 1.0))
@@ -245,8 +245,8 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 KERNELS = """
 import os
-import curate.system.faiss_library as faiss_library
-faiss_library.library()
+from curate.system.faiss_library import library
+library()
 assert os.environ.get("OPENBLAS_CORETYPE") == {kept!r}
 from threadpoolctl import threadpool_info
 libraries = [each for each in threadpool_info() if "faiss" in each["filepath"]]

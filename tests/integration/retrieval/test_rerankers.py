@@ -102,7 +102,7 @@ def test_the_best_of_all_that_were_scored_are_returned_where_fewer_are_wanted(tm
 
 
 def test_equal_scores_are_ordered_by_id(tmp_path: Path) -> None:
-    """Where a reranker sees no difference the ids decide, whatever order the server has."""
+    """Where a reranker sees no difference the ids decide, not the order of the server."""
     with rerank_server(score=lambda _query, _text: 0.25) as server:
         found = search(tmp_path, over_http(server), "rr")
     assert ids(found) == {query: sorted(some) for query, some in first(tmp_path, 4).items()}
@@ -335,7 +335,7 @@ def test_the_list_of_hosts_holds_for_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["retrievers", "judges"])
 def test_a_reranker_is_no_judge(where: str, tmp_path: Path) -> None:
-    """Whoever names a reranker as a judge is told that it ranks and does not judge."""
+    """A user who names a reranker as a judge is told that it ranks and does not judge."""
     with rerank_server() as server:
         mine = definition(server)
         name = run_with(tmp_path, mine, ["words"])

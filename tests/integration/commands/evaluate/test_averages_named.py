@@ -57,7 +57,7 @@ def values(told: Told, name: str) -> dict[str, float]:
 
 
 def test_tasks_of_one_measure_have_their_mean(bench: Bench) -> None:
-    """Two tasks by nDCG@10 are averaged, and whoever lacks one is in no average (today too)."""
+    """Two tasks by nDCG@10 are averaged, and a model that lacks one is in no average (today too)."""
     root = bench.root()
     for model, scores in SCORES.items():
         for name in (RETRIEVAL, SECOND):

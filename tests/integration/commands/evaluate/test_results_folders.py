@@ -19,7 +19,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 def hold_good(told: Told, name: str = RETRIEVAL) -> None:
-    """Hold that the ordinary models are there, whatever lies beside them."""
+    """Hold that the ordinary models are there, beside any other files."""
     assert {model: told.score(f"maker/{model}", name) for model in GOOD} == pytest.approx(GOOD)
 
 
@@ -271,7 +271,7 @@ def test_revisions_are_merged_as_mteb_merges_them(case: str, merged: tuple[Path,
 
 
 def test_the_revision_that_mteb_knows_comes_before_newer_ones(bench: Bench) -> None:
-    """Of a model that mteb has in its list the revision of that list counts, whatever was run later."""
+    """Of a model that mteb has in its list the revision of that list counts, also where another was run later."""
     import mteb
 
     name = "intfloat/multilingual-e5-small"

@@ -114,7 +114,7 @@ def test_what_is_asked_for_is_exported_and_its_name_says_so(labels: str, under: 
 
 
 def test_the_card_says_so(under: Path, tmp_path: Path) -> None:
-    """Whoever reads the card of such an export reads that it has fewer items than the least number, 50."""
+    """The card of such an export says that it has fewer items than the least number, 50."""
     assert export(under, tmp_path, "export.small=true").returncode == 0
     folder = tmp_path / "runs/bench/export/mteb"
     card = (folder / "README.md").read_text("utf-8") + (folder / "retrieval" / "README.md").read_text("utf-8")
