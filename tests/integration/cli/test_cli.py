@@ -208,8 +208,9 @@ def test_every_pipeline_in_the_guide_loads() -> None:
     for block in blocks:
         settings = parse_yaml(block)
         assert isinstance(settings, dict)
-        pipeline = Pipeline.check(settings, "guide.md")
-        context = Context(run=Path(), out=Path(), home=Path(), definitions=settings)
+        whole = settings if "version" in settings else {"version": 1, "name": "fragment", **settings}
+        pipeline = Pipeline.check(whole, "guide.md")
+        context = Context(run=Path(), out=Path(), home=Path(), definitions=whole)
         for name in pipeline.head.judges:
             build.judge(context, name, load_rubric(JudgeConfig(), context))
 
