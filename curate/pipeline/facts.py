@@ -215,6 +215,9 @@ MERGED = {"ingest": "equal to another", "mask": "equal to another once masked"}
 """Stage -> reason of the queries that it merged, which have no row in its table `dropped`."""
 NO_POSITIVE = "no positive"
 """Reason of judged queries that are not exported, since they have no relevant document."""
+TOO_FEW = "too few queries for a task"
+NOT_EXPORTED = (NO_GAIN, NO_POSITIVE, TOO_FEW)
+"""Reasons, in the table `dropped` of `export`, of queries that are in no task."""
 Reports = Mapping[str, Report]
 
 

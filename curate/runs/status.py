@@ -13,7 +13,7 @@ from curate.core.errors import UserError
 from curate.core.figures import Record, figure
 from curate.pipeline import facts, legacy
 from curate.pipeline.configs import JudgeConfig
-from curate.pipeline.facts import NO_POSITIVE, Reports, count
+from curate.pipeline.facts import Reports, count
 from curate.pipeline.mark import Mark
 from curate.review.desk import desks
 from curate.runs.runner import Run, State
@@ -112,8 +112,8 @@ def summary(run: Run) -> list[str]:
 def _queries(folder: Path, reports: Reports) -> Iterator[str]:
     """Yield lines with the number of exported queries, and of those left out by reason."""
     reasons = facts.left_out(reports, lambda stage, table: read_table(folder / stage, table))
-    lost = read_table(folder / "export", "dropped").filter(pl.col("table") == "queries")
-    reasons[NO_POSITIVE] += int((lost["reason"] == NO_POSITIVE).sum())
+    lost = read_table(folder / "export", "dropped").filter(pl.col("table") == "queries")["reason"]
+    reasons.update(lost.filter(lost.is_in(facts.NOT_EXPORTED)))
     yield facts.queries(count(reports, "export", "queries"), reasons)
     if drawn := count(reports, "ingest", "queries_left_out"):
         yield f"  {drawn:,} more were not taken, by ingest.ids, ingest.sample or ingest.part"
@@ -128,13 +128,14 @@ def _labels(folder: Path, reports: Reports) -> Iterator[str]:
     by_verdict = [
         f"{counts[name]:,} {name}" for name in ("not relevant", "contested", "incomplete") if counts.get(name)
     ]
-    mean = positives / count(reports, "export", "queries")
+    queries = count(reports, "export", "queries")
+    mean = f" ({positives / queries:.1f} per query)" if queries else ""
     composition = (
         f"of {pairs:,} judged pairs {', '.join(by_verdict)}"
         if by_verdict
         else f"all {pairs:,} judged pairs are relevant"
     )
-    yield f"labels: {positives:,} positives ({mean:.1f} per query); {composition}"
+    yield f"labels: {positives:,} positives{mean}; {composition}"
     decided: Any = reports["resolve"].facts
     if brought := decided.get("legacy"):
         yield f"  {legacy.sentence(brought)} ({folder / 'resolve' / legacy.FILE})"

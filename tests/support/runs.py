@@ -30,7 +30,7 @@ retrievers:
 judges:
   strict: {kind: lexical, thresholds: {S: 0.9, A: 0.7, B: 0.4, C: 0.2}}
 judge: {models: [lexical, strict]}
-export: {rerank: {negatives: 1}}
+export: {small: true, rerank: {negatives: 1}}
 """
 
 

@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from curate.commands.evaluate.floors import FloorScore
 from curate.commands.evaluate.item_scores import READINGS
 from curate.commands.evaluate.scoring import Scored, point
 from curate.commands.evaluate.tasks import EvaluationTask
@@ -29,7 +28,7 @@ class Board:
 
     task: EvaluationTask
     scored: Sequence[Scored]
-    floors: Sequence[FloorScore] = ()
+    floors: Sequence[Scored] = ()
     seed: int = SEED
     lead: str = READINGS[0]
     """Leading score: the way of scoring contested pairs by which models are ranked and compared."""
@@ -37,7 +36,11 @@ class Board:
     @property
     def ranked(self) -> list[Scored]:
         """Return the models by leading score, best first."""
-        return sorted(self.scored, key=lambda scored: (-self.led(scored), scored.model))
+        return self.ordered(self.scored)
+
+    def ordered(self, rows: Sequence[Scored]) -> list[Scored]:
+        """Return models or baselines by leading score, best first."""
+        return sorted(rows, key=lambda scored: (-self.led(scored), scored.model))
 
     def led(self, scored: Scored) -> float:
         """Return a model's leading score; for mteb's way of scoring contested pairs this is mteb's own main score."""
@@ -46,7 +49,7 @@ class Board:
     @property
     def every(self) -> list[Scored]:
         """Return the models in order, then the trivial baselines."""
-        return [*self.scored, *(floor.scored for floor in self.floors)]
+        return [*self.scored, *self.floors]
 
     @property
     def items(self) -> int:
@@ -65,12 +68,23 @@ class Board:
     @cached_property
     def drawn(self) -> Floats:
         """Return leading scores on resampled items, shape (replicates, models + baselines)."""
-        replicate_scores = replicas(self.scores(self.every, self.lead), self.items, self.seed, self.replicates)
+        return self._drawn(self.scores(self.every, self.lead), self.points)
+
+    def _drawn(self, scores: Sequence[Replicated], points: Floats) -> Floats:
+        replicate_scores = replicas(scores, self.items, self.seed, self.replicates)
         return (
-            replicate_scores - np.nanmean(replicate_scores, axis=0) + self.points
+            replicate_scores - np.nanmean(replicate_scores, axis=0) + points
             if self.task.scorer.centred
             else replicate_scores
         )
+
+    def compared(self) -> tuple[Floats, Floats]:
+        """Return the headline of models, then of baselines: on all items, and on resampled ones (see `drawn`)."""
+        if self.task.scorer.headline is None:
+            return self.points, self.drawn
+        scores = [self.task.scorer.compared(scored.values, self.lead) for scored in self.every]
+        points = np.array([float(score(np.ones((1, self.items)))[0]) for score in scores])
+        return points, self._drawn(scores, points)
 
     @property
     def points(self) -> Floats:
@@ -118,22 +132,28 @@ class FloorDistance(Record, schema_name="distance"):
 class FloorComparison(Record, schema_name="against"):
     """Models against the best trivial baseline."""
 
+    measure: str | None = figure("measure that is compared; null for the main one, in the leading reading")
     best: str = figure("name of the best baseline")
     sort: str = figure("floor or shortcut")
-    score: float = figure("score of the best baseline, in the leading reading", digits=2, percent=True)
+    score: float = figure("score of the best baseline", digits=2, percent=True)
     models: tuple[FloorDistance, ...] = figure("a row per model, best first")
+
+    @property
+    def in_measure(self) -> str:
+        """Return the measure as an addition to the score; empty for the main measure."""
+        return f", {self.measure}" if self.measure else ""
 
 
 def against_floors(board: Board) -> FloorComparison | None:
     """Return the best baseline, and every model's difference from it; None without baselines."""
     if not board.floors:
         return None
-    best = max(board.floors, key=lambda floor: board.led(floor.scored))
-    column = len(board.scored) + list(board.floors).index(best)
-    points = board.points
+    points, drawn = board.compared()
+    column = len(board.scored) + int(np.nan_to_num(points[len(board.scored) :], nan=-np.inf).argmax())
+    best = board.every[column]
     rows = []
     for index, scored in enumerate(board.scored):
-        differences = board.drawn[:, index] - board.drawn[:, column]
+        differences = drawn[:, index] - drawn[:, column]
         difference = from_replicates(float(points[index] - points[column]), differences, board.items)
         defined = differences[~np.isnan(differences)]
         deviation = float(defined.std()) * math.sqrt(board.items) if len(defined) else 0.0  # of one item
@@ -148,7 +168,8 @@ def against_floors(board: Board) -> FloorComparison | None:
             )
         )
     rows.sort(key=lambda row: (-(row.value or 0.0), row.model))
-    return FloorComparison(best.name, best.sort, round(board.led(best.scored), DIGITS), tuple(rows))
+    score = round(float(points[column]), DIGITS)
+    return FloorComparison(board.task.scorer.headline, best.model, str(best.floor), score, tuple(rows))
 
 
 # Tables of an evaluation.

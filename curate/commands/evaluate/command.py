@@ -113,7 +113,8 @@ def _task(task: TaskFigures, say: RecordWords) -> Iterator[str]:
         yield say("no_level", task)
     if against := task.against_floors:
         above = sum(model.above for model in against.models)
-        yield say("above_floors", task, against, above=above, models=len(against.models))
+        counts = {"above": above, "models": len(against.models)}
+        yield say("above_floors", task, against, **counts, measure=against.in_measure)
     if task.speed:
         yield say("task_speed", task)
         yield as_table(page_sections.speed_overview(task.speed, say))
@@ -296,5 +297,5 @@ def _floor_warnings(task: TaskFigures) -> Iterator[str]:
     if against and (low := [model.model for model in against.models if not model.above]):
         yield (
             f"{task.name}: {', '.join(low)} not above the {against.sort} `{against.best}` "
-            f"({100 * against.score:.2f}) by a paired 95 % interval: such a score shows nothing"
+            f"({100 * against.score:.2f}{against.in_measure}) by a paired 95 % interval: such a score shows nothing"
         )

@@ -299,15 +299,13 @@ def _rows(board: Board) -> tuple[ModelScore, ...]:
     readings = board.task.readings if board.task.verdicts or board.task.gains else READINGS[:1]
     by_reading, further_figures = {reading: board.figures(reading) for reading in readings}, board.beside()
     index_by_id = {id(scored): index for index, scored in enumerate(board.every)}
-    floors = sorted(board.floors, key=lambda floor: (-board.led(floor.scored), floor.name))
-    order = [*((scored, None) for scored in board.ranked), *((floor.scored, floor.sort) for floor in floors)]
     return tuple(
         ModelScore(
             model=scored.model,
             main=scored.main,
             lead=round(board.led(scored), DIGITS),
-            best=sort is None and board.led(scored) == board.led(board.ranked[0]),
-            floor=sort,
+            best=scored.floor is None and board.led(scored) == board.led(board.ranked[0]),
+            floor=scored.floor,
             **{reading: figures[index_by_id[id(scored)]] for reading, figures in by_reading.items()},
             beside=further_figures[index_by_id[id(scored)]],
             holes_at_10=round(scored.holes / scored.shown, DIGITS) if scored.shown else None,
@@ -322,7 +320,7 @@ def _rows(board: Board) -> tuple[ModelScore, ...]:
             inputs=tuple(scored.inputs),
             metrics=scored.metrics,
         )
-        for scored, sort in order
+        for scored in (*board.ranked, *board.ordered(board.floors))
     )
 
 

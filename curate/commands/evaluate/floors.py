@@ -1,7 +1,7 @@
 """Trivial baselines by task type: random vectors, tf-idf, length, shared characters, keywords."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from hashlib import sha256
 from importlib.metadata import version
 from math import isnan
@@ -309,21 +309,8 @@ OF_TYPE: Mapping[str, Callable[[EvaluationTask], Predictions]] = {
 """mteb's task type -> function that yields its baselines."""
 
 
-@dataclass(frozen=True)
-class FloorScore:
-    """A trivial baseline and its scores on a task."""
-
-    name: str
-    scored: Scored
-
-    @property
-    def sort(self) -> str:
-        """Return `floor` for a baseline without information, else `shortcut`."""
-        return "floor" if self.name in FLOORS else "shortcut"
-
-
-def floors(task: EvaluationTask, folder: Path) -> list[FloorScore]:
-    """Return the trivial baselines of a task with their scores; [] for a task type without baselines.
+def floors(task: EvaluationTask, folder: Path) -> list[Scored]:
+    """Return the scores of a task's trivial baselines, as of models; [] for a task type without baselines.
 
     `folder` stores the scores by a digest of the task's content and the versions of the libraries.
     """
@@ -342,4 +329,4 @@ def floors(task: EvaluationTask, folder: Path) -> list[FloorScore]:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(path, {"floors": defined})
     stored = [restored(row) for row in read_json(path)["floors"]]
-    return [FloorScore(scored.model, scored) for scored in stored]
+    return [replace(row, floor="floor" if row.model in FLOORS else "shortcut") for row in stored]

@@ -143,7 +143,7 @@ def _scores(task: TaskFigures, say: RecordWords) -> Iterator[Cells]:
 
 def _against_floors(task: TaskFigures, say: RecordWords) -> Iterator[str]:
     if against := task.against_floors:
-        yield say("floors", against)
+        yield say("floors", against, measure=against.in_measure)
         yield table(
             [
                 say.cells(

@@ -75,6 +75,8 @@ class Scorer(Protocol):
     """Whether a randomisation test, which exchanges results per item, compares models; otherwise resampling does."""
     centred: bool = False
     """Whether scores of resamples are centred on the score, as needed for a measure that rises with repeated items."""
+    headline: str | None = None
+    """Measure of `beside` in which models are compared with baselines; None for the main measure."""
     statistic: Statistic = staticmethod(mean)
     """Function from the sum of the rows of `sums` to the score."""
 
@@ -97,6 +99,10 @@ class Scorer(Protocol):
     def beside(self, _values: Values, /) -> Mapping[str, Replicated]:
         """Return name -> further measure, on the same resampled items."""
         return {}
+
+    def compared(self, values: Values, reading: str) -> Replicated:
+        """Return the measure in which models are compared with baselines."""
+        return self.score(values, reading) if self.headline is None else self.beside(values)[self.headline]
 
     def counted(self, _values: Values, /) -> Mapping[str, float]:
         """Return name -> further figure without an interval, such as the standard deviation over draws."""

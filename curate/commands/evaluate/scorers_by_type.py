@@ -271,7 +271,12 @@ KIND = "kind"
 
 
 class EditScorer(LevelScorer):
-    """Spearman's rho as in `LevelScorer`; also paired accuracy, of all pairs and by kind of edit (chance is 0.5)."""
+    """Spearman's rho as in `LevelScorer`; also paired accuracy (chance is 0.5), the headline, with ties as 0.5.
+
+    The headline is its mean over the kinds of edits, so that a kind with many edits does not hide the others.
+    """
+
+    headline = "paired accuracy, mean of kinds"
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the fields of `LevelScorer`, and the index of each item's kind of edit."""
@@ -281,7 +286,7 @@ class EditScorer(LevelScorer):
         return {**fields, "values": {**fields["values"], KIND: kind_indices}}
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
-        """Return the paired accuracy, with ties as 0.5: of all pairs, then of each kind of edit that occurs."""
+        """Return the paired accuracy: mean of the kinds of edits that occur, of all pairs, then of each kind."""
         source: Ints = np.array(values[SOURCE], dtype=np.int64)
         right = correct(np.array(values[COSINE]), np.array(values[LABEL]), source)
         _, first = np.unique(source, return_index=True)
@@ -291,4 +296,6 @@ class EditScorer(LevelScorer):
             for index, kind in enumerate(KINDS)
             if (kinds == index).any()
         }
-        return {"paired accuracy": mean_value(right), **by_kind}
+        overall = mean_value(right)
+        by_kinds = mean_of(list(by_kind.values()) or [overall])
+        return {self.headline: by_kinds, "paired accuracy": overall, **by_kind}

@@ -83,6 +83,8 @@ class Scored:
     """Similarity of the vectors to those in float32; None for models in float32 and for truncated models."""
     machine: str | None = None
     """Digest of the machine on which `queries_a_second` was measured."""
+    floor: str | None = None
+    """Of a trivial baseline: `floor` if it ignores the texts, `shortcut` if it reads only their surface."""
     inputs: Sequence[SeenTexts] = ()
     """Inputs per role: prompt, maximum length, side of a Router, and the share of truncated texts."""
 

@@ -47,6 +47,12 @@ class Config(Section):
     )
     gain_below_cut: bool = Field(default=True, description="grades below the cut keep their gain in graded labels")
     rerank: Rerank = Rerank()
+    small: bool = Field(
+        default=False,
+        exclude_if=lambda value: not value,  # so that exports of before stay up to date
+        description="also export tasks of fewer than 50 queries or 100 sentence pairs, and kinds of fewer than 50 "
+        "edits; their names end in -small",
+    )
     ids: Literal["auto", "new", "keep"] = Field(
         default="auto",
         exclude_if=lambda value: value == "keep",  # as 0.2 did, whose exports stay up to date

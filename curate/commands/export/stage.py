@@ -12,7 +12,7 @@ from functools import partial
 import polars as pl
 
 from curate.ask import privacy_guard
-from curate.commands.export import Config, gate, integrity, shortcuts
+from curate.commands.export import Config, gate, integrity, least_items, shortcuts
 from curate.commands.export import labels as growth
 from curate.commands.export import labels as reranking
 from curate.commands.export.labels import made_from, made_of_kinds
@@ -26,14 +26,14 @@ from curate.panel.voting import PAIR
 from curate.pipeline import facts as circularity
 from curate.pipeline import facts as synthetic_queries
 from curate.pipeline import parent
-from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, nothing_left, pooled
+from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, TOO_FEW, nothing_left, pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review import flags
 from curate.runs import card_facts, graded_labels, published_ids
 from curate.runs.pool_record import FollowedPool, export_record
 from curate.system.corpus import CountedCorpus, KeptCorpus
 from curate.system.files import frame, read_json, there, write_table
-from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest
+from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, holds_candidates_only, manifest
 from curate.tables.exporters.ids import PublishedIds, of_passages, published
 from curate.tables.exporters.triples import alone
 from curate.tables.kinds import kinds, stages
@@ -54,7 +54,7 @@ def run(config: Config, context: Context) -> Report:
     tables = _kind_tables(context, removed)
     suspicious = _suspicious(context, [queries, *tables.values()], removed)
     ids = published_ids.published_identifiers(context)
-    chosen, short = reranking.drawn(config, context, verdicts, ids)
+    config, chosen, short, small = _drawn(config, context, verdicts, ids)
     mix = reranking.mix(chosen, verdicts, context.scale)
     agreed = read_json(context.folder("consensus") / "agreement.json")
     agreed["rerank"] = reranking.agreement(context, chosen, agreed["panel"])
@@ -77,19 +77,22 @@ def run(config: Config, context: Context) -> Report:
     )
     reranking.need_retrieval(benchmark, config, short)
     benchmark, finds, gated = gate.passed(benchmark, context)
+    benchmark, small = least_items.large_enough(benchmark, config, small)
+    dropped = _left_out(context, queries, benchmark.queries, short, ids)
     benchmark, ids, renamed = published(benchmark, ids)
     integrity.check(_with_progress(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
-    provenance = partial(_provenance, config, context, judged, {"lost": lost, "dependence": common.to_json()}, ids)
+    common_facts = {"lost": lost, "dependence": common.to_json(), **least_items.fact(small)}
+    provenance = partial(_provenance, config, context, judged, common_facts, ids)
     _write(config, context, benchmark, ids, renamed, provenance, grown)
     write_table(context.out, gate.TABLE, finds)
-    write_table(context.out, "dropped", left_out := _left_out(context, queries, short, ids))
+    write_table(context.out, "dropped", dropped)
     counts: dict[str, Json] = {
         **_counts(benchmark, grown),
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
-        "formats": list(config.formats),
+        "formats": [name for name in config.formats if least_items.writable(benchmark, name)],
         "residual": suspicious,
         "gate": gated,
         **_resolution(context),
@@ -97,7 +100,23 @@ def run(config: Config, context: Context) -> Report:
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
     notes += [*published_ids.id_notes(ids, context), *gate.notes(gated), *integrity.filling_notes(config, benchmark)]
-    return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+    notes += least_items.notes(small, benchmark, config)
+    return Report(len(judged), len(positives), len(dropped) - len(short), facts=counts, notes=notes)
+
+
+def _drawn(
+    config: Config, context: Context, verdicts: pl.DataFrame, ids: PublishedIds
+) -> tuple[Config, pl.DataFrame, list[str], least_items.Small]:
+    """Return the settings, the reranking candidates, the queries without enough negatives, and what is too small.
+
+    Reranking of too few queries is off in these settings, as if the user had switched it off.
+    """
+    chosen, short = reranking.drawn(config, context, verdicts, ids)
+    small = least_items.of_reranking(chosen, config)
+    if small:
+        config = config.model_copy(update={"rerank": config.rerank.model_copy(update={"enabled": False})})
+        chosen, short = chosen.clear(), []
+    return config, chosen, short, small
 
 
 def _kind_tables(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
@@ -202,18 +221,19 @@ def _write(
     """Write every format with its verdicts, passages and manifest, the map of renamed ids, and the export records."""
     passages, pool = _passages(context, ids), FollowedPool.of_run(context, ids)
     all_documents, records = _doc_ids(benchmark), list[dict[str, Json]]()
-    for name in config.formats:
+    for name in (name for name in config.formats if least_items.writable(benchmark, name)):
         folder = context.out / name
         folder.mkdir()
         held = _part_for(benchmark, name)
         EXPORTERS.load(name)(_with_progress(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
         synthetic_queries.write(folder, held.queries)
+        candidates_only = holds_candidates_only(held, name)
         doc_ids = _doc_ids(held) if name in OF_CANDIDATES else all_documents
         if passages is not None:
             write_table(folder, "passages", passages.filter(pl.col("doc_id").is_in(doc_ids)))
         body = {**manifest.described(held, name), **provenance(held)}
-        followed = pool if name not in OF_CANDIDATES else None
+        followed = None if candidates_only else pool
         if followed is not None:
             body["pool"] = followed.entry
         if grown is not None:
@@ -306,11 +326,18 @@ def _chosen_settings(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]
     }
 
 
-def _left_out(context: Context, queries: pl.DataFrame, short: list[str], ids: PublishedIds) -> pl.DataFrame:
-    """Return the queries that are not exported, or not in reranking, with reasons; by published ids."""
+def _left_out(
+    context: Context, queries: pl.DataFrame, exported: pl.DataFrame, short: list[str], ids: PublishedIds
+) -> pl.DataFrame:
+    """Return the queries that are not exported, or not in reranking, with reasons; by published ids.
+
+    `queries` have a positive; those of them that are not `exported` are of a task with too few items.
+    """
     excluded = pooled(context).join(queries, on="query_id", how="anti")["query_id"]
     with_gain = set(context.read("resolve", "qrels")["query_id"])
     reasons = [(query_id, NO_GAIN if query_id in with_gain else NO_POSITIVE) for query_id in excluded]
+    too_few = queries.join(exported, on="query_id", how="anti")["query_id"]
+    reasons += [(query_id, TOO_FEW) for query_id in too_few]
     reasons += [(query_id, "too few negatives for reranking") for query_id in short]
     rows = ({"table": "queries", "id": name, "stage": "export", "reason": reason} for name, reason in sorted(reasons))
     dropped = frame("dropped", rows)

@@ -6,7 +6,7 @@ checks only the manifest of such a folder.
 
 from collections.abc import Mapping
 
-from curate.core.protocols import Exporter
+from curate.core.protocols import Benchmark, Exporter
 from curate.core.registry import Registry
 
 EXPORTERS: Registry[Exporter] = Registry(
@@ -39,5 +39,12 @@ The formats of FOLDERS also have the files in the folder of each kind.
 """
 OF_CANDIDATES = ("triples",)
 """Formats that contain only the benchmark's candidates (see `labels.candidates`), with texts and verdicts."""
+
+
+def holds_candidates_only(benchmark: Benchmark, format_name: str) -> bool:
+    """Return whether a format holds no documents but candidates: by its kind, or since there is no retrieval task."""
+    return format_name in OF_CANDIDATES or benchmark.of_retrieval().queries.is_empty()
+
+
 FOLDERS = ("mteb", "repaired")
 """Formats with one subfolder per kind of benchmark, such as `retrieval` and `sts`."""

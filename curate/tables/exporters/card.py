@@ -52,6 +52,7 @@ _SHARED = (
     README,
     TASK_README,
     "tables/exporters/card.md.j2",
+    "tables/exporters/card_small.md.j2",
     "tables/exporters/card_warnings.md.j2",
     "tables/kinds/judged.md.j2",
 )
@@ -148,6 +149,7 @@ def _section(
     return _rendered(
         kind.card,
         kind=kind,
+        small=kind.small(benchmark),
         made_with=made_with,
         language=benchmark.language,
         **_stage_facts(benchmark, kind),
@@ -171,6 +173,7 @@ def task_readme(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Se
         front=front_matter(front),
         name=benchmark.name,
         kind=kind,
+        small=kind.small(benchmark),
         description=front["mteb"]["description"],
         facts=_facts(benchmark),
     )
@@ -289,13 +292,13 @@ def _front(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequenc
     Its keys `mteb` and `curate` (contributors, facts for scoring) are not the hub's.
     """
     description, prompt = kind.words(benchmark.language, benchmark.facts)
-    curate_facts = kind.front(benchmark)
+    curate_facts, is_small = kind.front(benchmark), bool(kind.small(benchmark))
     return {
-        **_head(benchmark, f"{benchmark.name} ({kind.name})", {kind: tables}),
+        **_head(benchmark, f"{benchmark.name} ({kind.name}{', small' if is_small else ''})", {kind: tables}),
         **({"curate": dict(curate_facts)} if curate_facts else {}),
         "configs": _configs(tables, default=kind.default),
         "mteb": {
-            "name": f"{benchmark.name}-{kind.name}",
+            "name": f"{benchmark.name}-{kind.name}{'-small' if is_small else ''}",
             "type": kind.mteb.type,
             "eval_langs": [code],
             "main_score": kind.mteb.main_score,

@@ -10,7 +10,7 @@ from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.system.files import digests, read_json, sha256, write_json
-from curate.tables.exporters import FILES, FOLDERS, OF_CANDIDATES, mteb_tasks
+from curate.tables.exporters import FILES, FOLDERS, OF_CANDIDATES, holds_candidates_only, mteb_tasks
 from curate.tables.exporters.card import form
 from curate.tables.kinds import kinds
 from curate.tables.kinds.benchmark_kind import TEST
@@ -53,7 +53,8 @@ def write(folder: Path, body: Mapping[str, Json]) -> None:
 
 def described(benchmark: Benchmark, name: str) -> dict[str, Json]:
     """Return the manifest's description of a benchmark in the format `name`: row counts, and facts of the cards."""
-    corpus = benchmark.candidates["doc_id"].n_unique() if name in OF_CANDIDATES else len(benchmark.corpus)
+    candidates_only = holds_candidates_only(benchmark, name)
+    corpus = benchmark.candidates["doc_id"].n_unique() if candidates_only else len(benchmark.corpus)
     facts = json.dumps(benchmark.facts, ensure_ascii=False)
     return {
         "name": benchmark.name,

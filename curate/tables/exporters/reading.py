@@ -39,11 +39,16 @@ class ExportContents:
 
 
 def mteb(folder: Path) -> ExportContents:
-    """Read the task folders; kinds whose labels are not verdicts on documents are returned in `kinds`."""
+    """Read the task folders; kinds whose labels are not verdicts on documents are returned in `kinds`.
+
+    Retrieval or reranking may be absent (too small a task is not exported).
+    """
     tables: dict[str, tuple[str, pl.DataFrame]] = {}
     one, two = folder / "retrieval", folder / "reranking"
-    for config, kind in (("qrels", "qrels"), ("grades", "grades"), ("contested", "contested")):
-        _add(tables, one, config, kind)
+    of_corpus = [task for task in (one, two) if task.is_dir()]
+    if one.is_dir():
+        for config, kind in (("qrels", "qrels"), ("grades", "grades"), ("contested", "contested")):
+            _add(tables, one, config, kind)
     if two.is_dir():
         for config in ("qrels", "top_ranked", "grades", "contested", "queries", "corpus"):
             _add(tables, two, config, f"reranking {config}")
@@ -56,10 +61,16 @@ def mteb(folder: Path) -> ExportContents:
             one, "corpus"
         ).name:  # the names contain the digest of the content
             raise DataError(f"graded/{corpus}: it is another corpus than that of retrieval")
-    _add(tables, one, "queries", RETRIEVAL_QUERIES)
+    if one.is_dir():
+        _add(tables, one, "queries", RETRIEVAL_QUERIES)
     query_tables = [table for labels, table in tables.values() if labels in (RETRIEVAL_QUERIES, "reranking queries")]
-    queries = pl.concat(query_tables[::-1]).unique("query_id", keep="first", maintain_order=True)
-    return ExportContents(queries, lambda: _batches(_only(one, "corpus")), tables, own_kinds(folder), reranks=True)
+    empty = pl.DataFrame(schema={"query_id": pl.String, "text": pl.String})
+    queries = pl.concat([*query_tables[::-1], empty]).unique("query_id", keep="first", maintain_order=True)
+
+    def documents() -> Frames:
+        return _batches(_only(of_corpus[0], "corpus")) if of_corpus else iter(())
+
+    return ExportContents(queries, documents, tables, own_kinds(folder), reranks=True)
 
 
 def own_kinds(folder: Path) -> dict[str, dict[str, pl.DataFrame]]:

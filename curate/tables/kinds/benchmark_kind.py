@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -162,6 +162,10 @@ class BenchmarkKind(Protocol):
     """Whether the kind uses only some rows of its table, and other kinds the rest."""
     spliced: bool = False
     """Whether the texts are spliced from source texts instead of written as a whole."""
+    least: int = 0
+    """Minimum number of items of a part (see `sizes`), below which models are not ordered; 0: none is stated."""
+    unit: str = "queries"
+    """Plural name of the items that `sizes` counts."""
     section: str = ""
     """Path of the template of the kind's report section, relative to the package or absolute; empty: no section.
 
@@ -193,6 +197,18 @@ class BenchmarkKind(Protocol):
     def content(self, benchmark: Benchmark) -> TaskContent:
         """Return the contents of the kind's task folder."""
         ...
+
+    def sizes(self, _benchmark: Benchmark, /) -> Mapping[str, int]:
+        """Return part -> number of its scored items; the parts are the kinds of edits, or else the task itself."""
+        return {}
+
+    def small(self, benchmark: Benchmark) -> Mapping[str, int]:
+        """Return the `sizes` below `least`."""
+        return {part: size for part, size in self.sizes(benchmark).items() if size < self.least}
+
+    def reduced(self, benchmark: Benchmark, _parts: Collection[str], /) -> Benchmark:
+        """Return the benchmark without some parts of this kind."""
+        return replace(benchmark, tables={name: rows for name, rows in benchmark.tables.items() if name != self.table})
 
     def words(self, language: str, facts: Mapping[str, Json], /) -> tuple[str, Json]:
         """Return the task's description, and the prompt for its texts, in `language` or else in English."""

@@ -1,8 +1,8 @@
 """Kinds of benchmark whose labels are the panel's verdicts on documents: retrieval, graded retrieval and reranking."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ from curate.tables.kinds.benchmark_kind import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LEAST_QUERIES = 50
+"""Minimum number of queries: with fewer, bootstrap intervals of a difference of models are too narrow (.925 at 50)."""
 _KEYS = {"query-id": pl.col("query_id"), "corpus-id": pl.col("doc_id")}
 _RANKED = {"query-id": pl.col("query_id"), "corpus-ids": pl.col("doc_id")}
 
@@ -53,6 +55,7 @@ class OfDocuments(BenchmarkKind):
     default = "qrels"
     items = ("corpus",)
     judged = True
+    least = LEAST_QUERIES
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:
@@ -196,6 +199,14 @@ class Reranking(OfDocuments):
         """Return whether any query has candidates."""
         return bool(benchmark.candidates.height)
 
+    def sizes(self, benchmark: Benchmark) -> Mapping[str, int]:
+        """Return the number of queries with candidates."""
+        return {self.name: benchmark.candidates["query_id"].n_unique()}
+
+    def reduced(self, benchmark: Benchmark, _parts: Collection[str]) -> Benchmark:
+        """Return the benchmark without candidates, whose queries remain in the retrieval task or return to it."""
+        return replace(benchmark, candidates=benchmark.candidates.clear(), apart=False)
+
     def chosen(self, benchmark: Benchmark) -> Content:
         """Return the candidates, their documents and queries, and every judged pair of these queries."""
         qrels = benchmark.candidates
@@ -217,17 +228,38 @@ class Reranking(OfDocuments):
 TASK = MtebClass("Retrieval", "retrieval.AbsTaskRetrieval", "ndcg_at_10", "nDCG@10", "text-retrieval")
 
 
-class Retrieval(OfDocuments):
-    """Retrieval from the whole corpus, scored by nDCG@10."""
+class OfCorpus(OfDocuments):
+    """Base class of retrieval and graded retrieval, which have the same queries and documents."""
 
-    name = title = "retrieval"
     mteb = TASK
     card = "tables/kinds/retrieval.md.j2"
     scorer = "curate.commands.evaluate.scorers:RetrievalScorer"
 
-    def present(self, _benchmark: Benchmark) -> bool:
-        """Return True; a benchmark has at least one positive."""
-        return True
+    def present(self, benchmark: Benchmark) -> bool:
+        """Return whether the retrieval task has any query."""
+        return bool(benchmark.of_retrieval().queries.height)
+
+    def sizes(self, benchmark: Benchmark) -> Mapping[str, int]:
+        """Return the number of queries."""
+        return {self.name: benchmark.of_retrieval().queries.height}
+
+    def reduced(self, benchmark: Benchmark, _parts: Collection[str]) -> Benchmark:
+        """Return the benchmark of the reranking task alone: its candidates, and their queries and verdicts."""
+        pair, candidates = ["query_id", "doc_id"], benchmark.candidates
+        return replace(
+            benchmark,
+            queries=benchmark.queries.join(candidates, on="query_id", how="semi", maintain_order="left"),
+            qrels=benchmark.qrels.join(candidates, on=pair, how="semi", maintain_order="left"),
+            verdicts=benchmark.verdicts.join(candidates, on=pair, how="semi", maintain_order="left"),
+            graded=None,
+            apart=True,
+        )
+
+
+class Retrieval(OfCorpus):
+    """Retrieval from the whole corpus, scored by nDCG@10."""
+
+    name = title = "retrieval"
 
     def is_graded(self, benchmark: Benchmark) -> bool:
         """Return whether graded labels replace the positives."""
@@ -238,17 +270,14 @@ class Retrieval(OfDocuments):
         return _content(benchmark, graded=benchmark.replaced)
 
 
-class Graded(OfDocuments):
-    """Retrieval with graded labels, scored by nDCG@10 with gains; queries and documents are those of `Retrieval`."""
+class Graded(OfCorpus):
+    """Retrieval with graded labels, scored by nDCG@10 with gains."""
 
     name = title = "graded"
-    mteb = TASK
-    card = "tables/kinds/retrieval.md.j2"
-    scorer = "curate.commands.evaluate.scorers:RetrievalScorer"
 
     def present(self, benchmark: Benchmark) -> bool:
-        """Return whether the benchmark has graded labels in addition to the binary ones."""
-        return benchmark.graded is not None and not benchmark.replaced
+        """Return whether the benchmark has graded labels in addition to the binary ones, and any query."""
+        return benchmark.graded is not None and not benchmark.replaced and super().present(benchmark)
 
     def is_graded(self, _benchmark: Benchmark) -> bool:
         """Return True: the labels are gains."""

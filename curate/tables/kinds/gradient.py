@@ -8,7 +8,7 @@ can recompute every level. Edits of a text are a separate task.
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -223,8 +223,22 @@ class GradientEdit(_Gradient):
     mteb = _mteb(1)
     made = "edit"
     scorer = "curate.commands.evaluate.scorers_by_type:EditScorer"
+    least = 50
+    unit = "edits"
     section = "tables/kinds/gradient_section.html.j2"
     section_words = "tables/kinds/gradient.yaml"
+
+    def sizes(self, benchmark: Benchmark) -> Mapping[str, int]:
+        """Return kind of edit -> number of edits."""
+        edits = self._rows_of_kind(benchmark).filter(pl.col("level") == 0)
+        return dict(edits["variant"].value_counts().sort("variant").iter_rows())
+
+    def reduced(self, benchmark: Benchmark, parts: Collection[str]) -> Benchmark:
+        """Return the benchmark without some kinds of edits."""
+        of_parts = (pl.col("kind") == self.made) & pl.col("variant").is_in(list(parts))
+        return replace(
+            benchmark, tables={**benchmark.tables, self.table: benchmark.tables[self.table].filter(~of_parts)}
+        )
 
     def levels(self) -> tuple[int, ...]:
         """Return the levels of every pair."""

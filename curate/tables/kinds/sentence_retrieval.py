@@ -22,7 +22,7 @@ from curate.tables.kinds.benchmark_kind import (
     sentence,
 )
 from curate.tables.kinds.confirmed import PublishedItem, otherwise
-from curate.tables.kinds.documents import TASK
+from curate.tables.kinds.documents import LEAST_QUERIES, TASK
 from curate.tables.kinds.paraphrase import answers, contributors
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class SentenceRetrieval(BenchmarkKind):
     circular = ("judge", "generator")
     stage = "paraphrase"
     table = "originals"
+    least = LEAST_QUERIES
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:
@@ -68,6 +69,10 @@ class SentenceRetrieval(BenchmarkKind):
     def present(self, benchmark: Benchmark) -> bool:
         """Return whether any paraphrase has a relevant original."""
         return self.table in benchmark.tables and bool(benchmark.tables[self.table].filter(POSITIVE).height)
+
+    def sizes(self, benchmark: Benchmark) -> Mapping[str, int]:
+        """Return the number of paraphrases with a relevant original."""
+        return {self.name: benchmark.tables[self.table].filter(POSITIVE)["pair_id"].n_unique()}
 
     def content(self, benchmark: Benchmark) -> TaskContent:
         """Return corpus, queries, positives, and every judged pair."""

@@ -11,6 +11,7 @@ from curate.ledger import Ledger
 from curate.llm.recorded_votes import verdict, votes
 from curate.tables.kinds import benchmark_kind as words
 from curate.tables.kinds.benchmark_kind import (
+    TEST,
     BenchmarkKind,
     ExportTable,
     KindCheck,
@@ -49,6 +50,8 @@ class Sts(BenchmarkKind):
     scorer = "curate.commands.evaluate.scorers:PairScorer"
     stage = "sts"
     table = "pairs"
+    least = 100
+    unit = "pairs"
     section = "tables/kinds/sts_section.html.j2"
     section_words = "tables/kinds/sts.yaml"
 
@@ -58,6 +61,10 @@ class Sts(BenchmarkKind):
         import pyarrow as pa
 
         return {"pairs": pa.schema(dict.fromkeys(_COLUMNS, pa.string()) | {"score": pa.int32()})}
+
+    def sizes(self, benchmark: Benchmark) -> Mapping[str, int]:
+        """Return the number of pairs of the split `test`, the only one that is scored."""
+        return {self.name: benchmark.tables[self.table].filter(pl.col("split") == TEST).height}
 
     def content(self, benchmark: Benchmark) -> TaskContent:
         """Return the pairs of each non-empty split, sorted by id, with the label as score."""

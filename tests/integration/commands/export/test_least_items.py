@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 import yaml
 
+from curate.tables.kinds.documents import OfDocuments
+from curate.tables.kinds.sts import Sts
 from tests.support.runs import Done, curate, ran
 from tests.support.sized import sized
-
-pytestmark = pytest.mark.skip(reason="sealed until issue 48 is believed done")
 
 STAGES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve")
 SAYS_SMALL = re.compile(r"small|few|tiny|under", re.IGNORECASE)
@@ -209,3 +209,35 @@ def test_few_edits_stay_out(pairs: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert not [task for task in tasks(tmp_path) if "edit" in task]
     assert re.search(r"edit", done.stdout + done.stderr)
+
+
+RECORDED = ("--recorded", "one=one.tsv", "--recorded", "two=two.tsv")
+
+
+def unverified(folder: Path) -> str:
+    """Return what `verify` says of an export in which nothing differs but some things cannot be checked."""
+    done = curate(folder, "verify", "runs/bench/export", *RECORDED)
+    assert done.returncode == 3, done.stdout
+    assert "differ" not in done.stdout.replace("nothing differs", "")
+    return done.stdout
+
+
+def test_an_export_of_reranking_alone_is_verified(many: Path, tmp_path: Path) -> None:
+    assert export(many, tmp_path, "export.rerank.queries=55").returncode == 0
+    assert "judged pairs looked up" in unverified(tmp_path)
+
+
+def test_sentence_pairs_are_exported_without_the_queries(
+    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With enough pairs and too few queries, sts is exported alone; every following command takes that."""
+    monkeypatch.setattr(OfDocuments, "least", 61)
+    monkeypatch.setattr(Sts, "least", 2)
+    done = export(pairs, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert tasks(tmp_path) == {"sts": "bench-sts"}
+    assert "queries: 0 of 60 are exported; left out: 60 too few queries for a task" in done.stdout
+    assert "not written, for too few items: beir, trec" in done.stderr
+    unverified(tmp_path)
+    ran(tmp_path, "report", "--run", "runs/bench")
+    ran(tmp_path, "evaluate", "runs/bench", "use")
