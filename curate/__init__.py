@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         TaskContent,
     )
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _NAMES = {
     "commands.agree.result": "AgreementResult agree",

@@ -222,9 +222,12 @@ class BenchmarkKind(Protocol):
         """Yield one sentence per problem that prevents an export, with counts and ids but no text."""
         return ()
 
-    def renamed(self, table: pl.DataFrame, _new: Mapping[str, pl.Expr], /) -> pl.DataFrame:
-        """Return the kind's table with new ids of queries and documents; `_new` is column -> expression."""
-        return table
+    def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr], /) -> pl.DataFrame:
+        """Return the kind's table with new ids of queries and documents; `new` is column -> expression.
+
+        A kind that has such ids in columns of other names than `query_id` and `doc_id` overrides this.
+        """
+        return table.with_columns(**{column: new_id for column, new_id in new.items() if column in table.columns})
 
     def without(self, table: pl.DataFrame, _ids: Collection[str], /) -> pl.DataFrame:
         """Return the kind's table without the texts of the given ids; unchanged for a kind that needs them all."""

@@ -111,10 +111,6 @@ class SentenceRetrieval(BenchmarkKind):
         bare = judged.join(judged.filter(POSITIVE), on="pair_id", how="anti")["pair_id"].unique().sort().to_list()
         yield from sentence("originals", bare, "paraphrases have no original", "leave them out")
 
-    def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
-        """Return the table with new ids of the original queries."""
-        return table.with_columns(query_id=new["query_id"])
-
     def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
         """Return the description, and one prompt for queries and documents, which are both questions."""
         texts = words.of(language)

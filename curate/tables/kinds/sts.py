@@ -89,10 +89,6 @@ class Sts(BenchmarkKind):
         train, test = (set(pairs.filter(pl.col("split") == split)["query_id"]) for split in ("train", "test"))
         yield from sentence("pairs", sorted(train & test), "queries are in both splits", "split by query")
 
-    def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
-        """Return the pairs with renamed query ids."""
-        return table.with_columns(query_id=new["query_id"])
-
     def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
         """Return the description, and one prompt for both sentences."""
         texts = words.of(language)
