@@ -2,9 +2,11 @@
 
 import ast
 import importlib
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").r
 BLOCK = re.compile(r"^```(?:console|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`(curate [^`|]+)`")
-MADE = {"demo-report.html"}
+MADE = {"demo-report.html", "demo-view/index.html"}
 """Pages of the site that are made when it is built."""
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)|!\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -86,26 +88,58 @@ def test_the_reference_is_what_the_program_says() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_pages_are_built_without_a_warning(tmp_path: Path) -> None:
+def build(checkout: Path, run: Path, site: Path) -> tuple[int, str]:
+    """Build the site of a checkout as `make docs` does; return the exit code and what mkdocs wrote."""
     need(which("mkdocs", path=str(Path(sys.executable).parent)) is not None, "mkdocs")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    environment = os.environ | {"CURATE_DEMO_RUN": str(run)}
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
 
-    def built() -> tuple[int, str]:
-        environment = os.environ | {"CURATE_DEMO_RUN": str(tmp_path)}
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout + done.stderr
 
-    code, said = built()
-    assert (code, "type `make demo` first" in said) == (1, True)
-    (tmp_path / "report.html").write_text("<p>the report of a run")
-    code, said = built()
-    assert code == 0, said
-    assert (tmp_path / "site" / "demo-report.html").read_text() == "<p>the report of a run"
-    assert (tmp_path / "site" / "tutorial" / "index.html").is_file()
-    fetched = re.findall(
-        r'(?:src|href)="(https?://[^"]+\.(?:js|css|woff2?))"', (tmp_path / "site" / "index.html").read_text()
-    )
+@pytest.fixture(scope="module")
+def site(shelf: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the site."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    code, output = build(ROOT, shelf / "runs" / "demo", folder)
+    assert code == 0, output
+    return folder
+
+
+def test_the_site_holds_the_pages_and_the_demo(site: Path, shelf: Path) -> None:
+    assert (site / "tutorial" / "index.html").is_file()
+    assert (site / "demo-report.html").read_text() == (shelf / "runs" / "demo" / "report.html").read_text()
+    assert list((site / "demo-view").rglob("*.html"))
+    fetched = re.findall(r'(?:src|href)="(https?://[^"]+\.(?:js|css|woff2?))"', (site / "index.html").read_text())
     assert fetched == [], "a page fetches nothing from elsewhere"
+
+
+def test_old_addresses_lead_to_the_new_pages(site: Path) -> None:
+    for old, new in (("guide", "integrate"), ("sts", "task-types"), ("performance", "evidence"), ("labels", "method")):
+        assert f"../{new}/" in (site / old / "index.html").read_text(), old
+
+
+def test_the_search_finds_chinese_words(site: Path) -> None:
+    """The index of the site is cut into words by the separator of mkdocs.yml, as the page's search does."""
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    separator = re.compile(index["config"]["separator"].replace("(?!\\b)", ""))
+    words = {word for row in index["docs"] for word in separator.split(row["text"])}
+    assert {"候选池", "评审"} & words
+
+
+def test_a_broken_link_fails_the_build(shelf: Path, tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT / "docs", checkout / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", checkout)
+    page = checkout / "docs" / "index.md"
+    page.write_text(page.read_text(encoding="utf-8") + "\n[broken](nowhere.md)\n", encoding="utf-8")
+    code, output = build(checkout, shelf / "runs" / "demo", tmp_path / "site")
+    assert (code, "nowhere.md" in output) == (1, True)
+
+
+def test_a_site_without_the_demo_is_refused(tmp_path: Path) -> None:
+    code, output = build(ROOT, tmp_path, tmp_path / "site")
+    assert (code, "`make demo` first" in output) == (1, True)
 
 
 def test_words_are_spelled() -> None:

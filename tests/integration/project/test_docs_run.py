@@ -13,13 +13,12 @@ from unittest.mock import patch
 
 import nbformat
 import pytest
-from filelock import FileLock
 from nbclient import NotebookClient
 
 from tests import ROOT
 from tests.support import postgres
 from tests.support.hubbing import hub
-from tests.support.reader import Reader, left, library, models, shown
+from tests.support.reader import Reader, left, models, shown
 from tests.vendor import vendor
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -68,19 +67,6 @@ def listed(line: str) -> bool:
 
 TYPED = {page: list(typed(page)) for page in PAGES}
 RUN = {page: lines for page, every in TYPED.items() if (lines := [line for line in every if not listed(line)])}
-
-
-@pytest.fixture(scope="session")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a run of the demo and more, which is made once for all workers."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "docs"
-    with FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            made = tmp_path_factory.mktemp("docs")
-            library(made)
-            made.rename(folder)
-    return folder
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
