@@ -75,7 +75,7 @@ def executed(folder: Path, judges: Mapping[str, Settings], names: Sequence[str],
         "pool": {"retrievers": ["ranked"], "depth": 10, "size": 10},
         "judges": dict(judges),
         "judge": {"models": list(judges), "batch": 5, "controls": 0, **section},
-        "export": {"rerank": {"negatives": 1}},
+        "export": {"small": True, "rerank": {"negatives": 1}},
     }
     run = Run(folder / "runs" / "t", Pipeline.check(settings, "t.yaml"), consent=Consent(yes=True))
     run.execute(names)

@@ -48,7 +48,7 @@ pool: {retrievers: [words, pairs], depth: 8, size: 10}
 retrievers:
   words: {kind: bm25}
   pairs: {kind: bm25, tokens: bigrams}
-export: {rerank: {negatives: 1}}
+export: {small: true, rerank: {negatives: 1}}
 """
 AT_FIRST = "ledger-at-the-first-call"
 """Copy of the ledger as it lay on the disk when the first paid call arrived."""

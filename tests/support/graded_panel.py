@@ -77,7 +77,7 @@ def judged(folder: Path, panel: Path) -> Iterator[Sequence[Vendor]]:
                 for (name, model), server in zip(MODELS.items(), (first, second), strict=True)
             },
             "judge": {"models": list(MODELS), "controls": 0},
-            "export": {"rerank": {"negatives": 8}, "formats": ["mteb", "beir", "trec"]},
+            "export": {"small": True, "rerank": {"negatives": 8}, "formats": ["mteb", "beir", "trec"]},
         }
         (folder / "panel.yaml").write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
         ran(folder, "run", "panel.yaml", "--yes")

@@ -369,7 +369,7 @@ def make(folder: Path) -> None:
         "pool": {"retrievers": ["listed"], "depth": DEPTH, "size": DEPTH},
         "judges": {name: {"kind": "replay", "path": "tape.tsv", "assessor": name} for name in JUDGES},
         "judge": {"models": list(JUDGES)},
-        "export": {"rerank": {"negatives": 1}},
+        "export": {"small": True, "rerank": {"negatives": 1}},
     }
     (folder / "team.yaml").write_text(yaml.safe_dump(pipeline, allow_unicode=True), encoding="utf-8")
     ran(folder, "run", "team.yaml")

@@ -74,7 +74,7 @@ def run(data: Path) -> Iterator[Path]:
             },
             "judge": {"models": list(JUDGES), "rubric": "rubric-en-trec", "batch": 4},
             "consensus": {"policy": {"positive": {"at_least": 4, "of": 5}, "negative": {"at_least": 3}}},
-            "export": {"labels": "graded", "rerank": {"enabled": False}, "ids": "keep"},
+            "export": {"small": True, "labels": "graded", "rerank": {"enabled": False}, "ids": "keep"},
         }
         (data / "medquad.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
         ran(data, "run", "medquad.yaml", "--yes")

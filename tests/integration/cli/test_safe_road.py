@@ -38,7 +38,7 @@ BASE: Mapping[str, Any] = {
     "pool": {"retrievers": ["words"], "depth": 4, "size": 4},
     "judges": {"strict": {"kind": "lexical", "thresholds": {"S": 0.9, "A": 0.7, "B": 0.4, "C": 0.2}}},
     "judge": {"models": ["lexical", "strict"], "allow_weak_judges": True},
-    "export": {"rerank": {"negatives": 1}},
+    "export": {"small": True, "rerank": {"negatives": 1}},
 }
 THIN: Mapping[str, Any] = {"stages": ["ingest", "mask", "diversify"]}
 READ: Mapping[str, Any] = {"stages": ["ingest"]}

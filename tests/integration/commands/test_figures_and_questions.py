@@ -248,7 +248,7 @@ judges:
   strict: {{kind: lexical, thresholds: {{S: 0.9, A: 0.7, B: 0.4, C: 0.2}}}}
   third: {{kind: lexical, thresholds: {{S: 0.02, A: 0.015, B: 0.012, C: 0.01}}}}
 judge: {{models: [lexical, strict, third]}}
-export: {{formats: [mteb], rerank: {{negatives: 1}}}}
+export: {{small: true, formats: [mteb], rerank: {{negatives: 1}}}}
 """
 
 

@@ -20,7 +20,7 @@ diversify: {enabled: false}
 pool: {retrievers: [bm25], depth: DEPTH, size: DEPTH}
 judges: JUDGES
 judge: {models: [one, two], batch: 10, controls: off, allow_weak_judges: true}
-export: {rerank: {enabled: false}}
+export: {small: true, rerank: {enabled: false}}
 """
 
 

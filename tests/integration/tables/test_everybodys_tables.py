@@ -1782,7 +1782,7 @@ def long_texts(folder: Path, language: str, **split: Any) -> str:
     others = {
         "diversify": {"enabled": False},
         "mask": {"recognisers": ["mobile"]},
-        "export": {"rerank": {"negatives": 1}},
+        "export": {"small": True, "rerank": {"negatives": 1}},
     }
     return own_pipeline(folder, ingest, **others, language=language)
 

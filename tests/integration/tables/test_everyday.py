@@ -26,7 +26,7 @@ PIPELINE = {
     "pool": {"retrievers": ["words"], "depth": 4, "size": 4},
     "retrievers": {"words": {"kind": "bm25", "tokens": "bigrams"}},
     "judge": {"models": ["lexical"]},
-    "export": {"rerank": {"negatives": 1}},
+    "export": {"small": True, "rerank": {"negatives": 1}},
 }
 
 

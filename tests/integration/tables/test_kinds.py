@@ -176,7 +176,7 @@ def test_the_page_on_extending_shows_the_kind_as_it_is_tested() -> None:
 def again(export: Path, **shortcuts: Json) -> dict[str, Any]:
     """Export again with these settings of `export.shortcuts`, and return what the stage reported."""
     path = export.parent / "pipeline.yaml"
-    body = {**parse_yaml(path.read_text(encoding="utf-8")), "export": {"shortcuts": shortcuts}}
+    body = {**parse_yaml(path.read_text(encoding="utf-8")), "export": {"small": True, "shortcuts": shortcuts}}
     path.write_text(yaml.safe_dump(body), encoding="utf-8")
     Run(export.parent, Pipeline.load(path)).execute(["export"], force=True)
     found: dict[str, Any] = read_json(export / "stage.json")["report"]

@@ -58,7 +58,7 @@ pool: {retrievers: [bm25, ngrams, pairs], depth: 8, size: 10}
 retrievers: {pairs: {kind: ngrams, size: 2}}
 judges: {mild: {kind: longest, S: 0.6, A: 0.4, B: 0.3, C: 0.1}}
 judge: {models: [longest, mild]}
-export: {formats: [csv, beir], rerank: {negatives: 1}}
+export: {small: true, formats: [csv, beir], rerank: {negatives: 1}}
 """
 
 

@@ -561,7 +561,7 @@ def write(folder: Path, taped: int | None = None) -> str:
             "jtape": {"kind": "replay", "path": "tape.tsv", "assessor": "jtape"},
         },
         "judge": {"models": list(JUDGES)},
-        "export": {"rerank": {"negatives": 1}},
+        "export": {"small": True, "rerank": {"negatives": 1}},
     }
     (folder / "shown.yaml").write_text(yaml.safe_dump(pipeline, allow_unicode=True), encoding="utf-8")
     return "shown.yaml"

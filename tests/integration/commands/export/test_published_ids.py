@@ -85,7 +85,7 @@ def test_ids_of_a_public_set_are_kept(source: str, ids: Any, expected: bool, tmp
     for table, column in (("queries", "query_id"), ("corpus", "doc_id")):
         write_table(tmp_path / "diversify", table, frame(table, [{column: f"{column}-{NUMBER}", "text": "x"}]))
     named = str(tmp_path / source) if source == "data" else source
-    settings: Settings = {"ingest": {"source": named}, "export": {"ids": ids}}
+    settings: Settings = {"ingest": {"source": named}, "export": {"small": True, "ids": ids}}
     context = Context(tmp_path, tmp_path / "export", tmp_path / "home", settings=settings)
     assert (published_identifiers(context).key is not None) == expected
 

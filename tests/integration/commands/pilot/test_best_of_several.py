@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "pool": {"retrievers": ["ranked"], "depth": 10, "size": 10},
         "judges": {name: {"kind": "replay", "path": f"{name}.tsv"} for name in WRONG},
         "judge": {"models": ["good", "first"]},
-        "export": {"rerank": {"negatives": 1}},
+        "export": {"small": True, "rerank": {"negatives": 1}},
     }
     (folder / "t.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     for stage in ("ingest", "mask", "diversify", "pool"):

@@ -32,7 +32,7 @@ judges:   # recorded
   three: {kind: replay, path: three.tsv}
 judge:
   models: [one, two, three]   # the first idea
-export: {rerank: {negatives: 1}}
+export: {small: true, rerank: {negatives: 1}}
 """
 
 

@@ -309,7 +309,7 @@ def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviou
         "ingest": {"corpus": {"path": "corpus.jsonl"}, "queries": {"path": paths}},
         "pool": {"retrievers": ["bm25"]},
         "judge": {"models": ["gpt-4o"], "allow_weak_judges": True},
-        "export": {"formats": ["mteb", "beir"], "rerank": {"enabled": False}},
+        "export": {"small": True, "formats": ["mteb", "beir"], "rerank": {"enabled": False}},
     }
     (tmp_path / "both.yaml").write_text(json.dumps(both), "utf-8")
     ran = curate(tmp_path, "run", "both.yaml", "--allow-weak-judges")
