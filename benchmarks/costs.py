@@ -58,7 +58,7 @@ AGREEMENT = {
     "zh": Agreement(0.945, 0.177, 0.963, 0.201, 0.183),
     "en": Agreement(0.748, 0.157, 0.832, 0.269, 0.185),
 }
-"""zh: docs/panel.md, three runs of one model. en: all threes of the five judges of the LLMJudge slice there."""
+"""zh: docs/evidence.md, three runs of one model. en: all threes of the five judges of the LLMJudge slice there."""
 
 ONE_PASSAGE = """You will be shown a query and a passage. Say how well the passage answers the query, as one whole
 number from 0 to 3: 0 means that the passage is about something else, 1 that it is about the subject of the query and

@@ -846,7 +846,7 @@ def test_the_older_layout_of_chinese_sets_is_audited(split: str, tmp_path: Path)
     assert pairs(pl.read_parquet(run / "ingest" / "qrels.parquet")) == {(f"z{n}", f"p{n}") for n in range(5)}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/panel.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/evidence.md"])
 def test_runs_of_one_model_are_not_called_assessors_and_their_kappa_is_self_consistency(page: str) -> None:
     """It is self-consistency, and both say so."""
     text = (ROOT / page).read_text(encoding="utf-8")

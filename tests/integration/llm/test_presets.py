@@ -167,8 +167,8 @@ def test_a_file_in_the_working_directory_changes_and_adds(here: Path) -> None:
 
 
 def test_the_block_of_the_docs_works_in_the_working_directory_too(here: Path) -> None:
-    """docs/judges.md has it for a pipeline file or models.yaml: names below `judges`, and `rates` beside them."""
-    text = (ROOT / "docs/judges.md").read_text("utf-8")
+    """docs/costs.md has it for a pipeline file or models.yaml: names below `judges`, and `rates` beside them."""
+    text = (ROOT / "docs/costs.md").read_text("utf-8")
     block = next(each.split("```")[0] for each in text.split("```yaml\n")[1:] if "rates:" in each)
     Path("models.yaml").write_text(f"{block}wide: {{preset: gpt-4o, concurrency: 3}}\n", encoding="utf-8")
     price, rate = preset("doubao-1.5-pro").price, rates().find("CNY", "USD")

@@ -37,9 +37,6 @@ NOT_RUN = {
     r"curate doctor --cluster .*": "wants a cluster",
     r"curate review serve --public-url .*": "wants a proxy; test_proxy has nginx in front",
     r"curate verify .* --digest .*": "wants the digest of an export of one's own; test_forgeries has them",
-    r"curate erase .*": "wants ids of one's own; test_erase has a run of its own",
-    r"curate check mask --residual --mask-all .*": "wants a place of that pattern; test_residual_decisions has one",
-    r"curate run zh-legacy .*": "wants data that are not packaged, and 45 minutes",
 }
 """Commands that are not run, and why."""
 ENDS = {

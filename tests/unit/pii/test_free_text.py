@@ -10,7 +10,7 @@ FOUND = {
     "first": {"name": 0.985, "hospital": 1.0, "address": 1.0},
     "second": {"name": 0.941, "hospital": 0.934, "address": 0.925},
 }
-"""The shares in docs/privacy.md."""
+"""The shares in docs/evidence.md."""
 
 
 @pytest.mark.parametrize("name", SETS)

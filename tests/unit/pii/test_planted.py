@@ -30,7 +30,7 @@ def test_what_was_planted_is_found(name: str) -> None:
 def test_bare_names_are_a_limit_that_the_rate_tells() -> None:
     read = list(rows(FOLDER / "bare.tsv"))
     hits = sum(place in places for row, places in zip(read, found(read), strict=True) for place in row.places)
-    assert (hits, len(read)) == (8, 150), "docs/privacy.md states the rate"
+    assert (hits, len(read)) == (8, 150), "docs/evidence.md states the rate"
 
 
 def test_a_rewritten_text_knows_the_way_back() -> None:

@@ -71,7 +71,7 @@ def test_a_ratio_stands_in_a_block_alone(page: Path) -> None:
 
 
 def test_the_page_of_speed_has_no_time_of_its_own() -> None:
-    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
     assert SECONDS.findall(BLOCK.sub("", page)) == []
 
 

@@ -73,7 +73,7 @@ def test_the_longest_run_ignores_case_width_and_punctuation() -> None:
 
 @pytest.mark.parametrize(("name", "copies"), [("zh_legacy", 1), ("medquad_legacy_en", 15)])
 def test_real_queries_are_hardly_ever_copies(name: str, copies: int) -> None:
-    """The default of `copied` leaves real queries alone: docs/queries.md states these counts."""
+    """The default of `copied` leaves real queries alone: measured on real pairs."""
     folder = LEGACY / name
     if not folder.is_dir():
         pytest.skip(f"{folder} is not here")
