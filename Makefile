@@ -20,7 +20,7 @@ test: $(VENV)/.dev
 accept: $(VENV)/.dev
 	$(BIN)/python -m pytest -m accept --override-ini=addopts= -s
 
-# How fast it is, beside others: each benchmark writes its block of docs/performance.md. All of them take about half an hour
+# How fast it is, beside others: each benchmark writes its block of docs/evidence.md. All of them take about half an hour
 # on an idle machine; `make bench BENCH=search` is one, BENCH="growth export" are those left out. DATA: a folder of real texts.
 BENCH ?= agreement diversify judge_engine leaks pool search startup view
 DATA  ?=
@@ -29,7 +29,7 @@ bench: $(VENV)/.dev demo
 	$(foreach each,$(if $(DATA),$(BENCH),$(filter-out leaks,$(BENCH))),\
 	  $(BIN)/python -m benchmarks.$(each) --write $(if $(filter $(each),$(REAL)),--data $(DATA)) &&) true
 
-# Whether a GPU gives what the processor gives, and how fast; it writes its block of docs/performance.md. On a bare machine it
+# Whether a GPU gives what the processor gives, and how fast; it writes its block of docs/evidence.md. On a bare machine it
 # needs no network and no .venv: copy the checkout there, with gpu-bundle.tar.xz in its root, and type `make gpu`. python3 has to
 # be 3.12 with torch, sentence-transformers, accelerate, peft, scipy, statsmodels, scikit-learn, pandas and pyarrow; all else is
 # in the archive. Without the archive (or on another Python) the packages of PYTHON are taken: `make gpu PYTHON=.venv/bin/python`.

@@ -12,7 +12,7 @@ _MOST_A_HAN = 2.0
 """Upper bound of tokens of a Han character for an unknown tokenizer; small vocabularies need up to 1.93."""
 _CAUTION = 1.25
 """Upper bound of a prompt's tokens as a multiple of its estimate, before anything is learned; up to 1.21 was measured
-(docs/costs.md)."""
+(docs/evidence.md)."""
 _DEVIATIONS = 3.0
 """Standard deviations between expectation and upper bound, which was exceeded in at most 1.4 % of trials."""
 

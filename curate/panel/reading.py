@@ -1,7 +1,7 @@
 """Detection of judges that do not read their prompts: grades that depend on the slot or the length, or are constant.
 
 Passages are in a seeded order, so slot and grade of an honest judge are independent. The bounds are far above those of
-real judges and assessors on the same windows (docs/judges.md, "A judge that reads nothing").
+real judges and assessors on the same windows (docs/evidence.md, "Weak-judge stops").
 """
 
 from collections import deque

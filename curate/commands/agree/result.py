@@ -186,7 +186,7 @@ def agree(
     in an additional binary measurement, `blank` the words for a missing rating.
 
     Of a `run` all consensus rules are compared as well; `truth` is a file of people's grades then, and `run_file` are
-    rankings of further systems. The figures are those of `curate agree --json`; for the measures see `docs/labels.md`.
+    rankings of further systems. The figures are those of `curate agree --json`; for the measures see `docs/method.md`.
     DataError names an invalid row and the expected content, ConfigError the arguments that conflict.
     """
     if (ratings is None) == (run is None):

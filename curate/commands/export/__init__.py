@@ -43,7 +43,7 @@ class Config(Section):
         default="binary", description="of the retrieval task: binary, graded in their place, or both"
     )
     grade: Literal["lower-median", "minimum"] = Field(
-        default="lower-median", description="of the judges' grades, for graded labels; see docs/scales.md"
+        default="lower-median", description="of the judges' grades, for graded labels; see docs/method.md"
     )
     gain_below_cut: bool = Field(default=True, description="grades below the cut keep their gain in graded labels")
     rerank: Rerank = Rerank()

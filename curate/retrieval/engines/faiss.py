@@ -111,7 +111,7 @@ def default_ef_search(depth: int) -> int:
 
 
 SHARE, REACH = 24, 32
-"""Parameters of `default_probes`; docs/performance.md has the recall that they give."""
+"""Parameters of `default_probes`; docs/evidence.md has the recall that they give."""
 
 
 # Files of an index, named by the number of vectors and a digest of their bytes; written atomically.

@@ -89,10 +89,10 @@ def test_the_table_of_retrieval_and_reranking_has_no_plain_mean(bench: Bench, ro
     """The first table of an export with nDCG@10 and MAP@10 calls no column just a mean or an average."""
     told = bench.told(root, RETRIEVAL)
     page = (bench.folder / "out" / "README.md").read_text(encoding="utf-8")
-    heads = [line for line in page.splitlines() if "small-retrieval" in line and "small-reranking" in line]
+    heads = [line for line in page.splitlines() if "small-retrieval-small" in line and "small-reranking-small" in line]
     words = ["evaluate", str(bench.export), "-m", "bm25", "--no-baselines", "--no-floors"]
     shown = curate(bench.folder, *words, "--out", str(bench.folder / "out")).stdout.splitlines()
-    heads += [line for line in shown if "small-retrieval" in line and "small-reranking" in line]
+    heads += [line for line in shown if "small-retrieval-small" in line and "small-reranking-small" in line]
     assert len(heads) >= 2, told.text
     for head in heads:
         cells = [cell.strip().lower() for cell in re.split(r"\||\s{2,}", head)]

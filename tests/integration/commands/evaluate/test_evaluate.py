@@ -100,12 +100,12 @@ def test_orders_go_by_the_median_grade_and_no_level_is_given_that_nobody_read(fo
     ]
     assert task.contested.pairs == 10
     page = (folder.parent / "evaluation" / "README.md").read_text(encoding="utf-8")
-    for said in ("small-retrieval, nDCG@10, median grade", "No level: nobody has read", "which condensing removes"):
+    for said in ("small-retrieval-small, nDCG@10, median grade", "No level: nobody has read", "which condensing removes"):
         assert said in page
     tops = pl.read_parquet(folder.parent / "evaluation" / "tops.parquet")
     of_use = tops.filter(model="use").sort("query_id", "rank")
     assert of_use["rank"].to_list() == [*range(1, 11)] * 10, "ten documents for each of ten queries"
-    assert set(tops["task"]) == {"small-retrieval"}, "candidates of a reranker are no search"
+    assert set(tops["task"]) == {"small-retrieval-small"}, "candidates of a reranker are no search"
 
 
 def test_judged_queries_that_the_export_left_out_are_counted_on_the_page(tmp_path: Path) -> None:
@@ -200,11 +200,11 @@ def test_the_best_is_bold_and_every_figure_is_in_the_page(folder: Path) -> None:
     queries = pl.read_parquet(out / "queries.parquet")
     assert queries.height == 2 * 2 * 10
     by_task = dict(queries.filter(model="use").group_by("task").agg(pl.col("stock").mean()).iter_rows())
-    assert by_task["small-retrieval"] == pytest.approx(row(found, 0, "use").main, abs=1e-5)
-    assert "small-retrieval-scores.svg" in page
-    chart = (out / "small-retrieval-scores.svg").read_text(encoding="utf-8")
+    assert by_task["small-retrieval-small"] == pytest.approx(row(found, 0, "use").main, abs=1e-5)
+    assert "small-retrieval-small-scores.svg" in page
+    chart = (out / "small-retrieval-small-scores.svg").read_text(encoding="utf-8")
     assert ET.fromstring(chart).tag.endswith("svg")
-    assert json.loads((out / "evaluation.json").read_text(encoding="utf-8"))["tasks"][0]["name"] == "small-retrieval"
+    assert json.loads((out / "evaluation.json").read_text(encoding="utf-8"))["tasks"][0]["name"] == "small-retrieval-small"
 
 
 def test_headroom_and_difficulty_add_up(folder: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_query_that_shares_no_word_with_any_document_scores_0(tmp_path: Path) 
     folder = written(replace(made, queries=made.queries.with_columns(text=lost)), tmp_path / "small")
     found: Any = evaluate(asked(folder))
     queries = pl.read_parquet(folder.parent / "evaluation" / "queries.parquet")
-    of_it = queries.filter(model="bm25", query_id=made.queries["query_id"][0], task="small-retrieval")
+    of_it = queries.filter(model="bm25", query_id=made.queries["query_id"][0], task="small-retrieval-small")
     assert of_it.select("stock", "first_relevant").rows() == [(0.0, None)]
     assert "not found" in [band.best_rank for band in found.tasks[0].difficulty]
 
@@ -255,14 +255,14 @@ def test_old_labels_are_compared_model_by_model_and_orders_of_two_models_are_not
     old = written(renamed(benchmark(), "older"), tmp_path / "older")
     found: Any = evaluate(asked(folder, legacy=(str(old / "retrieval"),)))
     compared = found.legacy[0]
-    assert (compared.new, compared.old, compared.same_queries) == ("small-retrieval", "older-retrieval", True)
+    assert (compared.new, compared.old, compared.same_queries) == ("small-retrieval-small", "older-retrieval-small", True)
     assert (compared.models, compared.spearman, compared.kendall) == (2, None, None)
     assert compared.leads == ("median", "median")
     theirs = row(evaluate(asked(old)), 0, "use").lead
     assert next(each.old for each in compared.scores if each.model == "use") == theirs
     assert any("orders of 2 models" in note for note in found.notes)
     out = folder.parent / "evaluation"
-    assert "older-retrieval-against-small-retrieval.svg" in (out / "README.md").read_text(encoding="utf-8")
+    assert "older-retrieval-small-against-small-retrieval-small.svg" in (out / "README.md").read_text(encoding="utf-8")
 
 
 def test_eight_models_give_an_order_with_interval_and_p(folder: Path, tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ def test_the_command_prints_the_table_and_where_the_rest_lies(folder: Path, tmp_
     arguments = ["evaluate", str(folder), "--models", "use", "bm25", "--no-baselines", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
-    assert "small-retrieval, nDCG@10" in done.output
+    assert "small-retrieval-small, nDCG@10" in done.output
     assert str(tmp_path / "out") in done.output
     again = CliRunner().invoke(app, [*arguments, "--json"])
     assert again.exit_code == 0, again.output

@@ -129,36 +129,36 @@ def test_labels_of_several_levels_are_refused(tmp_path: Path) -> None:
 def test_the_majority_class_and_equal_scores_are_what_they_must_be(tmp_path: Path) -> None:
     test = texts(40, 1, "x")
     [task] = tasks.in_folder(labelled(tmp_path / "labelled"))
-    found = {each.name: each.scored for each in floors(task, tmp_path / "kept")}
+    found = {each.model: each for each in floors(task, tmp_path / "kept")}
     assert found["majority class"].main == pytest.approx(
         f1_score([label for _, label in test], [0] * 40, average="macro", zero_division=0), abs=1e-6
     )
     assert {"keyword", "length", "random encoder", "tf-idf"} < found.keys()
     assert found["keyword"].main > found["majority class"].main
     [pairs] = tasks.in_folder(paired(tmp_path / "paired"))
-    of_pairs = {each.name: each for each in floors(pairs, tmp_path / "kept")}
-    assert of_pairs["all-equal"].scored.main == 0.5
-    assert of_pairs["sentence2 alone, keyword"].scored.main > 0.8, "a negation gives the other meaning away"
+    of_pairs = {each.model: each for each in floors(pairs, tmp_path / "kept")}
+    assert of_pairs["all-equal"].main == 0.5
+    assert of_pairs["sentence2 alone, keyword"].main > 0.8, "a negation gives the other meaning away"
     assert "sentence1 alone, keyword" not in of_pairs, "both pairs of a source share it"
-    assert (of_pairs["all-equal"].sort, of_pairs["overlap"].sort) == ("floor", "shortcut")
+    assert (of_pairs["all-equal"].floor, of_pairs["overlap"].floor) == ("floor", "shortcut")
     [clusters] = tasks.in_folder(clustered(tmp_path / "clustered"))
-    assert {each.name: each.scored.main for each in floors(clusters, tmp_path / "kept")}["all-equal"] == 0
+    assert {each.model: each.main for each in floors(clusters, tmp_path / "kept")}["all-equal"] == 0
 
 
 def test_floors_are_kept_and_nothing_of_them_is_undefined(tmp_path: Path) -> None:
     [task] = tasks.in_folder(levelled(tmp_path / "levelled"))
     first = floors(task, tmp_path / "kept")
     assert floors(task, tmp_path / "kept") == first
-    assert "all-equal" not in [each.name for each in first], "equal scores have no correlation"
-    assert all(np.isfinite(each.scored.main) for each in first)
+    assert "all-equal" not in [each.model for each in first], "equal scores have no correlation"
+    assert all(np.isfinite(each.main) for each in first)
 
 
 def test_levels_against_what_belongs_to_another_are_a_control_near_nothing(tmp_path: Path) -> None:
     [task] = tasks.in_folder(levelled(tmp_path / "levelled", lowest=7))
-    found = {each.name: each.scored.main for each in floors(task, tmp_path / "kept")}
+    found = {each.model: each.main for each in floors(task, tmp_path / "kept")}
     assert abs(found["foreign destination"]) < 0.2 < found["overlap"]
     [own] = tasks.in_folder(levelled(tmp_path / "own"))
-    assert "foreign destination" not in [each.name for each in floors(own, tmp_path / "kept")]
+    assert "foreign destination" not in [each.model for each in floors(own, tmp_path / "kept")]
 
 
 def test_models_not_above_the_best_shortcut_are_named(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_people_read_the_top_tens_and_the_next_evaluation_corrects_the_scores(ru
     ran(folder, *drawing, "--size", "30")
     desk = Desk(Sample.load(run / "reviews" / "scores"))
     named = cast("dict[str, Any]", desk.sample.design.facts["frame"])
-    assert (named["models"], named["tasks"]) == (["bm25"], ["tiny-retrieval"])
+    assert (named["models"], named["tasks"]) == (["bm25"], ["tiny-retrieval-small"])
     strata = dict(desk.sample.survey.select("row_id", "stratum").iter_rows())
     rows = [row.row_id for row in desk.rows("wang")]
     desk.record("wang", [Answer(row, "S" if strata[row] == "2 of 2 votes" else "D") for row in rows])

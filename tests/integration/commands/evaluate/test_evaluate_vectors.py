@@ -193,7 +193,7 @@ def test_a_killed_evaluation_goes_on_behind_the_last_model_and_task(
     told: list[str] = []
 
     def killed(model: Any, task: Any, *given: Any) -> Any:
-        if (model.name, task.name) == ("tiny", "small-reranking"):
+        if (model.name, task.name) == ("tiny", "small-reranking-small"):
             raise KeyboardInterrupt
         return scored(model, task, *given)
 
@@ -207,9 +207,9 @@ def test_a_killed_evaluation_goes_on_behind_the_last_model_and_task(
     again = [line for line in told if "scored before" not in line]
     assert len(told) == 6
     assert [line.split()[:2] for line in again] == [
-        ["small-reranking:", "tiny"],
-        ["small-retrieval:", "bm25"],
-        ["small-reranking:", "bm25"],
+        ["small-reranking-small:", "tiny"],
+        ["small-retrieval-small:", "bm25"],
+        ["small-reranking-small:", "bm25"],
     ]
 
 
@@ -363,7 +363,7 @@ def test_a_precision_is_compared_with_float32_before_anything_is_scored(
     page = (home() / "evaluation" / "README.md").read_text(encoding="utf-8")
     assert "| tiny | bfloat16 | 42 | 0.99" in page
     monkeypatch.setattr("curate.retrieval.vectors.cache.LEAST", 1.1)
-    with pytest.raises(RunFailed, match=r"small-retrieval, tiny: in float16 the vectors .* lowest cosine"):
+    with pytest.raises(RunFailed, match=r"small-retrieval-small, tiny: in float16 the vectors .* lowest cosine"):
         scores(folder / "retrieval", tiny, dtype="float16")
 
 

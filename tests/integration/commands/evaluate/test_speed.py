@@ -38,10 +38,10 @@ def test_models_are_timed_and_kept_for_this_machine_alone(
     assert (bm25.encoding, bm25.search_rows, bm25.index_bytes > 0) == (None, speed.documents, True)
     assert (use.dim, use.index_bytes) == (512, 4 * 512 * speed.documents)
     assert use.qps < use.encoding.qps, "it has to search too"
-    assert "small-retrieval: speed of 10 queries, all that the task has, not of 1,000" in found.notes
+    assert "small-retrieval-small: speed of 10 queries, all that the task has, not of 1,000" in found.notes
     text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "### Speed" in text
-    assert (tmp_path / "out" / "small-retrieval-speed.svg").is_file()
+    assert (tmp_path / "out" / "small-retrieval-small-speed.svg").is_file()
     again = evaluated(folder, tmp_path / "out", models=["use"]).tasks[0].speed
     assert (again.measured, [row.model for row in again.models]) == (speed.measured, ["use"])
     (tmp_path / "cpuinfo").write_text("model name\t: Other 9000\n", encoding="utf-8")

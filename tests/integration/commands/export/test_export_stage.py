@@ -328,7 +328,7 @@ def test_pairs_of_sentences_of_the_stage_sts_are_exported(tiny_run: Path, tmp_pa
     )
     context = Context(tiny_run, tmp_path / "out", tmp_path / "home", name="tiny")
     context.out.mkdir()
-    STAGE.run(Config(formats=("mteb",)), context)
+    STAGE.run(Config(formats=("mteb",), small=True), context)
     card = (tmp_path / "out" / "mteb" / "README.md").read_text(encoding="utf-8")
     assert "| kappa | 0.5 |" in card
     assert "**Nobody confirmed these pairs.**" in card
@@ -353,7 +353,7 @@ def test_a_pair_may_not_carry_out_what_masking_missed(tiny_run: Path, tmp_path: 
     context = Context(tiny_run, tmp_path / "out", tmp_path / "home", name="tiny")
     context.out.mkdir()
     with pytest.raises(UserError, match="export: 1 texts still hold what looks like personal data"):
-        STAGE.run(Config(formats=("mteb",)), context)
+        STAGE.run(Config(formats=("mteb",), small=True), context)
 
 
 def test_pytrec_eval_and_ir_measures_agree_with_our_ndcg_on_the_files(tiny_run: Path) -> None:

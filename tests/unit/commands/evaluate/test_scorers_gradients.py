@@ -31,8 +31,10 @@ def test_paired_accuracy_stands_beside_the_main_score_by_kind() -> None:
     ones = np.ones((1, 3))
     found = {name: float(each(ones)[0]) for name, each in scorer.beside(values).items()}
     assert found == {
+        "paired accuracy, mean of kinds": 0.375,
         "paired accuracy": pytest.approx(0.5),
         "paired accuracy, dose": 0.75,
         "paired accuracy, swap": 0.0,
     }
+    assert float(scorer.compared(values, "stock")(ones)[0]) == 0.375, "the headline"
     assert set(values["kind"]) == {KINDS.index("dose"), KINDS.index("swap")}
