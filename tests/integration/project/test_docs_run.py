@@ -47,7 +47,7 @@ ENDS = {
     r"curate run my-benchmark\.yaml": (2, "judging would send"),
     r"curate judge (--run \S+ )?--models \S+": (2, "judging would send"),
     r"curate verify .*": (3, ""),
-    r"curate ready runs/demo( --out \S+)?": (1, ""),
+    r"curate ready( runs/demo)?( --out \S+)?": (1, ""),
 }
 """Commands that are meant to end otherwise than with 0: exit code, and what they complain of."""
 
