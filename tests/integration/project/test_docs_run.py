@@ -25,7 +25,7 @@ from tests.vendor import vendor
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(?:console|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PYTHON_PAGE, NOTEBOOK = ROOT / "docs" / "api.md", ROOT / "docs" / "first-hour.ipynb"
+PYTHON_PAGE, NOTEBOOK = ROOT / "docs" / "integrate.md", ROOT / "docs" / "first-hour.ipynb"
 NOT_RUN = {
     r"make (demo|test)": "installs from the network; the second is what runs this",
     r"(python3 -m venv|pip install ').*": "installs from the network",
@@ -97,7 +97,7 @@ def test_the_commands_of_a_page_run(page: Path, shelf: Path, tmp_path: Path, req
         shown(folder, page.read_text(encoding="utf-8"), models_server.url)
         if page.stem == "privacy":
             left(folder)
-        if page.stem == "export":
+        if page.stem == "publish":
             variables = {"HF_ENDPOINT": data_server.url, "HF_HUB_OFFLINE": "0", "HF_TOKEN": "hf_secret"}
             variables |= {"HF_HOME": str(folder / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
         reader = Reader(folder, values, variables)
