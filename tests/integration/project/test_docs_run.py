@@ -83,6 +83,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.timeout(1800)  # the page on evaluating models encodes a run by three of them
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(page: Path, shelf: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     folder = Path(shutil.copytree(shelf, tmp_path / "work", symlinks=True))
