@@ -31,6 +31,7 @@ from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.engines import ENGINES
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.runs.index import command_class, load
+from curate.view import answers
 
 HERE = Path(__file__).parent
 MADE = "<!-- Made by docs/reference/make.py from the program: change that, not this. -->\n"
@@ -53,7 +54,15 @@ def commands() -> str:
         if entry and entry["settings"]:
             lines += ["| `--set` | type | default | |", "| --- | --- | --- | --- |", *_command_settings(entry)]
             lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_error_codes()])
+
+
+def _error_codes() -> Iterator[str]:
+    yield "## Error codes\n"
+    yield "The field `code` of an error with `--json`; the exit code is 0 if there is none.\n"
+    yield from ("| code | exit code | meaning |", "| --- | ---: | --- |")
+    yield from (f"| `{code}` | {entry['exit']} | {entry['means']} |" for code, entry in answers.listed().items())
+    yield ""
 
 
 def _command_settings(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -53,6 +53,14 @@ def data(folder: Path, demo: Path) -> pl.DataFrame:
     return answers
 
 
+def paired(folder: Path) -> pl.DataFrame:
+    """Return the queries of `folder / "data"`, each with the text of one document that answers it."""
+    qrels = pl.read_csv(folder / "data" / "qrels" / "test.tsv", separator="\t").unique("query-id", keep="first")
+    asked, answers = (pl.read_ndjson(folder / "data" / f"{name}.jsonl") for name in ("queries", "corpus"))
+    rows = qrels.join(asked, left_on="query-id", right_on="_id").join(answers, left_on="corpus-id", right_on="_id")
+    return rows.sort("query-id").select(问题="text", 回答="text_right")
+
+
 def library(folder: Path) -> None:
     """Write the data, run the demo's pipeline on it, and lay out every file that a page takes for granted."""
     answers = data(folder / "data", resources.demo())
@@ -61,6 +69,7 @@ def library(folder: Path) -> None:
     answers.select(id="_id", label=pl.Series(wards)).write_csv(folder / "labels.csv")
     asked = pl.read_ndjson(folder / "data" / "queries.jsonl")
     asked.select(qid="_id", question="text").write_csv(folder / "queries.csv")
+    paired(folder).write_csv(folder / "faq.csv")
     data(folder / "data-en", resources.demo() / "en")
     (folder / "pipelines").mkdir()
     for name, source in (("demo", "data"), ("demo-en", "data-en")):

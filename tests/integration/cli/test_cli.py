@@ -201,15 +201,15 @@ def test_a_stage_says_why_it_runs_again(work: Path) -> None:
     assert "pool: started again, changed: settings" in again
 
 
-def test_every_pipeline_in_the_guide_loads() -> None:
-    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+def test_every_pipeline_of_the_page_on_pipeline_files_loads() -> None:
+    guide = (ROOT / "docs" / "integrate.md").read_text(encoding="utf-8").partition("## Write a plugin")[0]
     blocks = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
     assert blocks
     for block in blocks:
         settings = parse_yaml(block)
         assert isinstance(settings, dict)
         whole = settings if "version" in settings else {"version": 1, "name": "fragment", **settings}
-        pipeline = Pipeline.check(whole, "guide.md")
+        pipeline = Pipeline.check(whole, "integrate.md")
         context = Context(run=Path(), out=Path(), home=Path(), definitions=whole)
         for name in pipeline.head.judges:
             build.judge(context, name, load_rubric(JudgeConfig(), context))

@@ -190,14 +190,16 @@ def test_the_example_is_short() -> None:
     assert all(len(path.read_text(encoding="utf-8").splitlines()) < 70 for path in files)
 
 
-def test_the_page_shows_the_files_and_a_pipeline_that_loads() -> None:
-    page = EXAMPLE.parents[1].joinpath("docs", "extend.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    files = [EXAMPLE / "pyproject.toml", *(EXAMPLE / "curate_example").glob("[!_]*.py")]
-    assert {path.read_text(encoding="utf-8") for path in files} < {text for _, text in shown}
-    [pipeline] = [parse_yaml(text) for kind, text in shown if kind == "yaml"]
+def test_the_page_names_the_example_its_groups_and_a_pipeline_that_loads() -> None:
+    page = EXAMPLE.parents[1].joinpath("docs", "integrate.md").read_text(encoding="utf-8")
+    page = page.partition("## Write a plugin")[2]
+    assert "`tests/plugin`" in page
+    groups = re.findall(r'entry-points\."([\w.]+)"', (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8"))
+    assert groups
+    assert all(f"`{group}`" in page for group in groups)
+    [pipeline] = [parse_yaml(text) for text in re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
     assert isinstance(pipeline, dict)
-    assert Pipeline.check(pipeline, "extend.md").head.retrievers["pairs"] == {"kind": "ngrams", "size": 2}
+    assert Pipeline.check(pipeline, "integrate.md").head.retrievers["pairs"] == {"kind": "ngrams", "size": 2}
 
 
 # Packages that are made here, with what an installer leaves of them
