@@ -95,7 +95,7 @@ def spent(rows: Sequence[StageStatus]) -> dict[str, float]:
 
 # Summary of a finished run: queries exported and dropped by reason, labels, cost, and the next command.
 
-PAPER_PANEL = "deepseek-v3,doubao-1.5-pro,gpt-4o"
+PANEL = "deepseek,doubao-1.5-pro,qwen-plus"
 SAMPLE = 200
 """Size of the sample for review that the summary proposes, in pairs."""
 
@@ -150,10 +150,7 @@ def _next(folder: Path, reports: Reports) -> str:
     name, heuristic = shlex.quote(str(folder)), reports["judge"].facts["heuristic"]
     assert isinstance(heuristic, list)
     if run_figures.only_heuristics(list(read_json(folder / "judge" / "panel.json")), heuristic):
-        return (
-            f"next: curate judge --run {name} --models {PAPER_PANEL} --plan: heuristics judged, and prove nothing; "
-            "see `curate models`"
-        )
+        return f"next: curate judge --run {name} --models {PANEL} --plan: labels are heuristic; see `curate models`"
     if all(answers.sample.of_pilot for answers in desks(folder)):
         return (
             f"next: curate review export --run {name} --size {SAMPLE} --plan: people check a sample, and say how right "

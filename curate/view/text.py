@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
-HEURISTIC = "judged by heuristics alone: these figures show the machinery and are no evidence"
+HEURISTIC = "judged by heuristics alone: these figures are for testing only"
 
 
 def too_few(clusters: int, what: str = "queries") -> list[str]:

@@ -11,7 +11,7 @@ from curate.pipeline.stages import stage
 
 
 def step(run: Path, name: str, settings: Mapping[str, Any], whole: Mapping[str, Any] | None = None) -> Report:
-    """Run one stage into `run/<name>`; its fingerprint is taken first, as a pipeline does. Small exports are allowed."""
+    """Run one stage into `run/<name>`, with its fingerprint first, as a pipeline does; small exports are allowed."""
     if name == "export":
         settings = {"small": True, **settings}
     found = stage(name)

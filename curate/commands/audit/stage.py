@@ -394,7 +394,7 @@ def _notes(figures: AuditFigures) -> list[str]:
     """Return notes on how the figures may be used, one sentence each."""
     notes = [f"WARNING: {warning}" for warning in figures.dependence.warnings or ()]
     if figures.heuristic:
-        notes.append("all judges are heuristics: the means show the machinery and are no evidence about the labels")
+        notes.append("all judges are heuristics: the means are for testing only, no evidence about the labels")
     if figures.queries < FEW:
         notes.append(f"with fewer than {FEW} queries the intervals are too narrow")
     if lost := figures.unknown.labels:

@@ -270,7 +270,7 @@ def _notes(summary: EvaluationFigures, unmatched: Sequence[str]) -> list[str]:
     if judged := [model.model for model in summary.models if "judge" in model.roles]:
         notes.append(
             f"circular: {', '.join(judged)} judged this benchmark: the labels are partly their own, and their "
-            "scores prove nothing"
+            "scores are biased upwards"
         )
     notes += provenance.family_notes(summary.families)
     notes += [sentence for task in summary.tasks for sentence in _floor_warnings(task)]

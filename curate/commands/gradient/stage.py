@@ -288,7 +288,7 @@ def _panel(config: Config, context: Context) -> list[AskedModel]:
 def _notes(config: Config, context: Context, rows: Mapping[str, Sequence[Mapping[str, object]]]) -> list[str]:
     notes = [f"{kind}: no gradient could be made; `curate show dropped` says why" for kind in rows if not rows[kind]]
     if EDIT in config.kind and not config.panel:
-        notes.append("nobody confirmed these edits and counterparts: they show the machinery and are no evidence")
+        notes.append("nobody confirmed these edits and counterparts: they are for testing only, no evidence")
     if EDIT in config.kind and not has_rules(context.language):
         notes.append(f"there are no rules of edits for {context.language}: words of the dictionary are swapped alone")
     if len(config.panel) == 1:

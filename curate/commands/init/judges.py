@@ -21,6 +21,8 @@ class FoundJudge:
     """Environment variable of the API key; None if the model needs none."""
     own: bool
     """Whether ./models.yaml defines or changes the model."""
+    priced: bool
+    """Whether its price is known, without which no budget can be kept."""
     family: str | None
 
     @property
@@ -44,8 +46,11 @@ def keyless(environment: Mapping[str, str]) -> list[FoundJudge]:
 
 
 def panel(judges: Iterable[FoundJudge]) -> list[FoundJudge]:
-    """Return up to `PANEL` models in order, first one per family, because models of one family share errors."""
-    candidates = list(judges)
+    """Return up to `PANEL` models, first one per family, because models of one family share errors.
+
+    Models of ./models.yaml come first, then packaged ones with a price, each in their order.
+    """
+    candidates = sorted(judges, key=lambda judge: (not judge.own, not judge.priced))
     firsts = list({judge.family or judge.name: judge for judge in reversed(candidates)}.values())
     ordered = [judge for judge in candidates if judge in firsts]
     return [*ordered, *(judge for judge in candidates if judge not in firsts)][:PANEL]
@@ -63,5 +68,6 @@ def _known_judges() -> list[FoundJudge]:
     for name in [*user_names, *(packaged for packaged in table if packaged not in user_names)]:
         model = check(LanguageModel, {key: setting for key, setting in table[name].items() if key != "preset"}, name)
         model_family = family(model.model, model.family)
-        judges.append(FoundJudge(name, key_variable(model), name in user_names, model_family))
+        priced = model.price is not None
+        judges.append(FoundJudge(name, key_variable(model), name in user_names, priced, model_family))
     return judges

@@ -147,7 +147,7 @@ def _judges(draft: PipelineDraft) -> Iterator[str]:
     wide = max(map(len, draft.models))
     language_models = {judge.judge for judge in draft.whole.judges}
     if not language_models:
-        yield f"{', '.join(draft.models)}   heuristics, which show the machinery and prove nothing"
+        yield f"{', '.join(draft.models)}   heuristics, whose labels are for testing only"
         if not draft.keyless and not draft.named:
             yield f"  no key is set ({variables()}, ...), and models.yaml names no language model"
     else:

@@ -24,7 +24,7 @@ EVALUATE = "curate evaluate RUN"
 NEXT = {
     "statistics": "curate export --run RUN",
     "lengths": "curate export --run RUN",
-    "agreement": "curate judge --run RUN --models deepseek-v3,doubao-1.5-pro,gpt-4o --plan",
+    "agreement": "curate judge --run RUN --models deepseek,doubao-1.5-pro,qwen-plus --plan",
     "review": "curate review export --run RUN --size 200 --plan",
     "audit": "curate audit --help",
     "scores": EVALUATE,

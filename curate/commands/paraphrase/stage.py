@@ -128,7 +128,7 @@ def _prompts(config: Config, context: Context) -> list[Json]:
 def _notes(config: Config, pairs: pl.DataFrame, splits: Any) -> list[str]:  # noqa: ANN401 - figures as JSON
     notes = []
     if config.generator == TEMPLATES:
-        notes.append("templates wrote these paraphrases: they show the machinery and are no evidence about any model")
+        notes.append("templates wrote these paraphrases: they are for testing only, no evidence about any model")
     if not config.panel:
         notes.append("nobody confirmed these pairs: neighbours and edits may mean the same, and paraphrases may not")
     if len(config.panel) == 1:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from curate.commands.ready.points import Checklist, checklist
@@ -29,8 +30,8 @@ class ReadyCommand(OnRun):
 
     def result(self) -> Result[Checklist]:
         """Return the points with their states; with `out`, write the pull request."""
-        self.folder("give the run: an export does not hold who judged, read and compared what is in it")
-        contents = checklist(self.open_run(), self.out)
+        folder = self.folder("give the run: an export does not hold who judged, read and compared what is in it")
+        contents = checklist(replace(self, run=folder).open_run(), self.out)
         open_points = contents.not_ok + contents.not_measured
         message = f"{contents.run} is not ready: {open_points} of {len(contents.points)} points are open"
         return Result(contents, _lines(contents), failed=CheckFailed(message) if open_points else None)
@@ -45,7 +46,7 @@ def _lines(contents: Checklist) -> Iterator[str]:
     for (finding, command), names in names_by_finding.items():
         yield f"{'; '.join(names)}: {finding}\n  next: {command}"
     for path in contents.edited:
-        yield f"{contents.folder}/{path}: somebody edited it, so it was left; the new one lies beside it, named .new"
+        yield f"{contents.folder}/{path}: was edited and stays; the new content is next to it, named .new"
     if contents.folder:
         yield f"for the pull request: {contents.folder}, {len(contents.files)} files; begin with PULL_REQUEST.md"
     if contents.ready:

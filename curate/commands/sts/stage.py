@@ -190,9 +190,7 @@ def _prompts(config: Config, context: Context) -> list[Json]:
 def _notes(config: Config, result: StsResult, pairs: pl.DataFrame) -> list[str]:
     notes = []
     if not config.panel:
-        notes.append(
-            "templates wrote these pairs and nobody confirmed them: they show the machinery and are no evidence"
-        )
+        notes.append("templates wrote these pairs and nobody confirmed them: they are for testing only, no evidence")
     sizes = Counter(pairs["split"])
     short = [
         f"{name}: {sizes[name]:,} of {getattr(config, name):,}"

@@ -280,7 +280,7 @@ def _notes(figures: TrainSetFigures, suspicious: int) -> list[str]:
     if figures.heuristic:
         notes.append(
             "all judges are heuristics, whose thresholds were set on the Chinese and the English demo alone: the set "
-            "shows the machinery, and nothing should be trained on it"
+            "is for testing only; do not train on it"
         )
     if suspicious:
         notes.append(f"{suspicious:,} texts hold what looks like personal data and was allowed; see mask/residual")

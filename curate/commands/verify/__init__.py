@@ -46,7 +46,7 @@ class VerifyCommand(Command):
         failed: CurateError | None = None
         if different:
             failed = CheckFailed(f"{self.folder}: {_counted(different)}; export again, or ask who changed the files")
-        elif unchecked := [unchecked_part for result in results for unchecked_part in result.unchecked]:
+        elif unchecked := {unchecked_part: None for result in results for unchecked_part in result.unchecked}:
             failed = Unchecked(f"{self.folder}: not checked: {'; '.join(unchecked)}")
         as_given_first = sorted(results, key=lambda result: not result.as_given)
         return Result(results, map(_text, as_given_first), failed=failed)

@@ -249,7 +249,7 @@ def test_the_last_event_of_json_lines_is_the_error(monkeypatch: pytest.MonkeyPat
 def test_warnings_say_what_was_assumed_and_what_not_to_trust(tiny_run: Path, tmp_path: Path) -> None:
     found = machine.envelope(ran(tmp_path, "check", "pool", "--run", str(tiny_run), "--json").stdout)
     assert found["warnings"] == [
-        "judged by heuristics alone: these figures show the machinery and are no evidence",
+        "judged by heuristics alone: these figures are for testing only",
         "under 50 queries: these intervals are too narrow",
     ]
     assert all(line in ran(tmp_path, "check", "pool").stdout for line in found["warnings"])

@@ -236,7 +236,7 @@ def test_as_a_user_types_it(tmp_path: Path) -> None:
     ran(tmp_path, "run", tiny(tmp_path))
     shown = ran(tmp_path, "check", "pool")
     assert "working in runs/tiny" in shown.stderr
-    assert "judged by heuristics alone: these figures show the machinery and are no evidence" in shown.stdout
+    assert "judged by heuristics alone: these figures are for testing only" in shown.stdout
     found = machine.data(curate(tmp_path, "check", "pool", "--json").stdout)
     path = tmp_path / "runs" / "tiny" / "checks" / "pool.json"
     assert json.loads(path.read_text(encoding="utf-8")) == found

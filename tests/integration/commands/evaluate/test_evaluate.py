@@ -100,7 +100,11 @@ def test_orders_go_by_the_median_grade_and_no_level_is_given_that_nobody_read(fo
     ]
     assert task.contested.pairs == 10
     page = (folder.parent / "evaluation" / "README.md").read_text(encoding="utf-8")
-    for said in ("small-retrieval-small, nDCG@10, median grade", "No level: nobody has read", "which condensing removes"):
+    for said in (
+        "small-retrieval-small, nDCG@10, median grade",
+        "No level: nobody has read",
+        "which condensing removes",
+    ):
         assert said in page
     tops = pl.read_parquet(folder.parent / "evaluation" / "tops.parquet")
     of_use = tops.filter(model="use").sort("query_id", "rank")
@@ -204,7 +208,9 @@ def test_the_best_is_bold_and_every_figure_is_in_the_page(folder: Path) -> None:
     assert "small-retrieval-small-scores.svg" in page
     chart = (out / "small-retrieval-small-scores.svg").read_text(encoding="utf-8")
     assert ET.fromstring(chart).tag.endswith("svg")
-    assert json.loads((out / "evaluation.json").read_text(encoding="utf-8"))["tasks"][0]["name"] == "small-retrieval-small"
+    assert (
+        json.loads((out / "evaluation.json").read_text(encoding="utf-8"))["tasks"][0]["name"] == "small-retrieval-small"
+    )
 
 
 def test_headroom_and_difficulty_add_up(folder: Path) -> None:
@@ -255,7 +261,11 @@ def test_old_labels_are_compared_model_by_model_and_orders_of_two_models_are_not
     old = written(renamed(benchmark(), "older"), tmp_path / "older")
     found: Any = evaluate(asked(folder, legacy=(str(old / "retrieval"),)))
     compared = found.legacy[0]
-    assert (compared.new, compared.old, compared.same_queries) == ("small-retrieval-small", "older-retrieval-small", True)
+    assert (compared.new, compared.old, compared.same_queries) == (
+        "small-retrieval-small",
+        "older-retrieval-small",
+        True,
+    )
     assert (compared.models, compared.spearman, compared.kendall) == (2, None, None)
     assert compared.leads == ("median", "median")
     theirs = row(evaluate(asked(old)), 0, "use").lead
