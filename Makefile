@@ -50,7 +50,7 @@ check: $(VENV)/.dev
 docs: $(VENV)/.dev demo
 	$(BIN)/python -m curate.runs.index
 	$(BIN)/python docs/reference/make.py
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict
 
 fix: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -35,4 +35,4 @@ def on_post_build(config: MkDocsConfig) -> None:
     """Write the pages of `curate view --export` into the site."""
     folder = Path(config.site_dir) / VIEW
     shutil.rmtree(folder, ignore_errors=True)
-    curate.view_run(demo_run(), export=folder)
+    curate.view_run(folder=demo_run(), export=folder)

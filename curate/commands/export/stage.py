@@ -8,6 +8,7 @@ byte-identical. Nothing is written while `mask` lists residual PII in a text of 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import polars as pl
 
@@ -59,21 +60,17 @@ def run(config: Config, context: Context) -> Report:
     agreed = read_json(context.folder("consensus") / "agreement.json")
     agreed["rerank"] = reranking.agreement(context, chosen, agreed["panel"])
     common = card_facts.dependence(context)
+    facts = {**card_facts.facts(context, agreed, common, suspicious), **_chosen_settings(config, mix)}
     benchmark = Benchmark(
-        name=context.name,
-        language=context.language,
         queries=queries,
         corpus=KeptCorpus(context.corpus, removed),
         qrels=positives,
         candidates=chosen,
         verdicts=verdicts,
-        facts={**card_facts.facts(context, agreed, common, suspicious), **_chosen_settings(config, mix)},
-        duplicates=context.duplicates,
+        facts=facts,
         tables=tables,
-        scale=context.scale,
         graded=None if graded is None else graded.join(queries, on="query_id", how="semi"),
-        replaced=config.labels == "graded",
-        apart=config.rerank.apart,
+        **_fixed(config, context),
     )
     reranking.need_retrieval(benchmark, config, short)
     benchmark, finds, gated = gate.passed(benchmark, context)
@@ -89,18 +86,17 @@ def run(config: Config, context: Context) -> Report:
     write_table(context.out, gate.TABLE, finds)
     write_table(context.out, "dropped", dropped)
     counts: dict[str, Json] = {
-        **_counts(benchmark, grown),
+        **_counts(benchmark, config, grown),
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
-        "formats": [name for name in config.formats if least_items.writable(benchmark, name)],
         "residual": suspicious,
         "gate": gated,
         **_resolution(context),
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
-    notes += [*published_ids.id_notes(ids, context), *gate.notes(gated), *integrity.filling_notes(config, benchmark)]
-    notes += least_items.notes(small, benchmark, config)
+    notes += [*published_ids.id_notes(ids, context), *gate.notes(gated), *least_items.notes(small, benchmark, config)]
+    notes += integrity.filling_notes(config, benchmark)
     return Report(len(judged), len(positives), len(dropped) - len(short), facts=counts, notes=notes)
 
 
@@ -169,8 +165,21 @@ def _suspicious(context: Context, tables: Sequence[pl.DataFrame], removed: froze
     return privacy_guard.stop("export", residual.filter(is_query | is_document), context)
 
 
-def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Json]:
+def _fixed(config: Config, context: Context) -> dict[str, Any]:
+    """Return the attributes of the benchmark that follow from the settings alone."""
     return {
+        "name": context.name,
+        "language": context.language,
+        "duplicates": context.duplicates,
+        "scale": context.scale,
+        "replaced": config.labels == "graded",
+        "apart": config.rerank.apart,
+    }
+
+
+def _counts(benchmark: Benchmark, config: Config, grown: dict[str, Json] | None) -> dict[str, Json]:
+    return {
+        "formats": [name for name in config.formats if least_items.writable(benchmark, name)],
         "queries": len(benchmark.queries),
         "corpus": len(benchmark.corpus),
         "qrels": len(benchmark.qrels),

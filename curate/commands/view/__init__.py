@@ -46,12 +46,13 @@ class ViewCommand(Command):
             lines = _lines(opened(run), *self.pair)
             return Result(None, (part for line in lines for part in wrapped(line, width)))
         if self.export is not None:
-            return Result(None, self._exported(opened(run), self.export))
+            return Result(None, [self._exported(opened(run), self.export)])
         path = "/" if self.open is None else _address(opened(run), self.open)
         view(run, path=path, port=self.port, tell=typer.echo)
         return Result(None)
 
-    def _exported(self, index: "RunIndex", folder: Path) -> Iterator[str]:
+    def _exported(self, index: "RunIndex", folder: Path) -> str:
+        """Write the pages, and return a line on them."""
         from curate.pipeline.pipeline import Pipeline
         from curate.pipeline.stage import Context, home
         from curate.web.exporting import export
@@ -59,7 +60,7 @@ class ViewCommand(Command):
         settings = Pipeline.load(index.run / "pipeline.yaml").frozen
         context = Context(run=index.run, out=index.run, home=home(), settings=settings)
         made = export(index, context, folder, version=version(PACKAGE), private=self.private)
-        yield f"{made.pairs:,} pairs of {made.queries:,} queries in {made.files:,} pages; open {folder}/index.html"
+        return f"{made.pairs:,} pairs of {made.queries:,} queries in {made.files:,} pages; open {folder}/index.html"
 
 
 def _address(index: "RunIndex", named: str) -> str:
