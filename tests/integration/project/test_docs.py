@@ -121,7 +121,7 @@ def test_old_addresses_lead_to_the_new_pages(site: Path) -> None:
 
 
 def test_the_search_finds_chinese_words(site: Path) -> None:
-    """A query and the texts are cut by the separator of mkdocs.yml; a page is found if it has all parts of the query."""
+    """Queries and texts are cut by the separator of mkdocs.yml; a page is found if it has all parts of a query."""
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     separator = re.compile(index["config"]["separator"])
     texts = [{*separator.split(row["text"])} for row in index["docs"]]
