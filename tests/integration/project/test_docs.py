@@ -151,6 +151,18 @@ def test_words_are_spelled() -> None:
     assert done.returncode == 0, done.stdout[-3000:]
 
 
+def test_the_docs_stay_short() -> None:
+    """Tables, pictures and generated blocks of the page of evidence are not counted, nor is the reference."""
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
+    assert len(pages) + len(list((ROOT / "docs" / "reference").glob("*.md"))) <= 22
+    blocks = re.compile(r"<!-- bench:.*?<!-- /bench -->|^\|.*?$", re.DOTALL | re.MULTILINE)
+    pages["evidence"] = blocks.sub("", pages["evidence"])
+    words = {name: len(text.split()) for name, text in pages.items()}
+    assert sum(words.values()) <= 26_000
+    assert {name: count for name, count in words.items() if count > 2_400} == {}
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) < 600
+
+
 def test_every_decision_is_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = re.findall(r"\((\d{4}-[\w-]+\.md)\)", (folder / "index.md").read_text(encoding="utf-8"))
