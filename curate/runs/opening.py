@@ -5,14 +5,17 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from curate.ask.billing import PlanRow
+from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError, CurateError, NotFound, UserError, suggestion
 from curate.llm.providers.presets import told_presets
 from curate.pipeline.folder import SETTINGS, is_run, newest
 from curate.pipeline.pipeline import Pipeline, find, in_language, with_defaults_of
+from curate.pipeline.pipeline_edit import flow
 from curate.pipeline.stage import Consent
 from curate.runs.runner import Run
 from curate.system.resources import packaged
@@ -102,7 +105,33 @@ def opened(
         if line:
             tell(line)
     folder = folder or Path("runs") / settings.head.name
-    return Run(folder, with_defaults_of(settings, folder, path.name))
+    settings = with_defaults_of(settings, folder, path.name)
+    if not frozen and (line := _differing_settings(folder, settings)):
+        tell(line)
+    return Run(folder, settings)
+
+
+def _differing_settings(folder: Path, pipeline: Pipeline) -> str:
+    """Return a notice on settings of an existing run, such as those of `--set`, that a pipeline would change.
+
+    Empty if there are none. It says how to keep them, for stages run again without them.
+    """
+    if not is_run(folder):
+        return ""
+    old, new = (dict(_values(settings)) for settings in (read_yaml(folder / SETTINGS), pipeline.frozen))
+    lost = {key: leaf for key, leaf in old.items() if leaf not in (None, "") and new.get(key) != leaf}
+    kept = " ".join(f"--set {shlex.quote(f'{key}={flow(leaf)}')}" for key, leaf in lost.items())
+    changes = ", ".join(f"{key} was {flow(leaf)}, is {flow(new.get(key))}" for key, leaf in lost.items())
+    return f"{folder}: the pipeline changes settings of this run: {changes}; to keep them: {kept}" if lost else ""
+
+
+def _values(settings: Json, place: str = "") -> Iterator[tuple[str, Json]]:
+    """Yield (SECTION.KEY, value) of every setting."""
+    if isinstance(settings, Mapping):
+        for key, child in settings.items():
+            yield from _values(child, f"{place}.{key}" if place else str(key))
+    else:
+        yield place, settings
 
 
 def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *, tell: Tell) -> Run:

@@ -129,7 +129,7 @@ def _labels(folder: Path, reports: Reports) -> Iterator[str]:
         f"{counts[name]:,} {name}" for name in ("not relevant", "contested", "incomplete") if counts.get(name)
     ]
     queries = count(reports, "export", "queries")
-    mean = f" ({positives / queries:.1f} per query)" if queries else ""
+    mean = f" ({positives / queries:.1f} per exported query)" if queries else ""
     composition = (
         f"of {pairs:,} judged pairs {', '.join(by_verdict)}"
         if by_verdict

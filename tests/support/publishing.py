@@ -6,6 +6,7 @@ from tests.support.runs import PIPELINE, ran, tiny
 
 EXPORT = """\
 export:
+  small: true
   formats: [mteb]
   rerank: {negatives: 1}
   license: cc-by-4.0

@@ -61,7 +61,7 @@ def tables(figures: JudgesFigures) -> Iterator[str]:
                 judge=name,
                 family=family,
                 right=_estimate(result.right, say),
-                passed=not result.failed,
+                passed=None if result.right is None else not result.failed,
             )
             for name, judge in judges
             if judge.controls

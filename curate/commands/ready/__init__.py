@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from curate.commands.ready.points import Checklist, checklist
@@ -30,8 +29,9 @@ class ReadyCommand(OnRun):
 
     def result(self) -> Result[Checklist]:
         """Return the points with their states; with `out`, write the pull request."""
-        folder = self.folder("give the run: an export does not hold who judged, read and compared what is in it")
-        contents = checklist(replace(self, run=folder).open_run(), self.out)
+        if self.run is not None:
+            self.folder("give the run: an export does not hold who judged, read and compared what is in it")
+        contents = checklist(self.open_run(), self.out)
         open_points = contents.not_ok + contents.not_measured
         message = f"{contents.run} is not ready: {open_points} of {len(contents.points)} points are open"
         return Result(contents, _lines(contents), failed=CheckFailed(message) if open_points else None)

@@ -189,7 +189,7 @@ def report_labels(review: "Desk", notices: Sequence[str]) -> Result[SampleProof]
         as_table(list(showing.lines(figures.to_json(), final)), digits=3),
     ]
     lines += [showing.note(final)] if final else []
-    warnings = [f"alpha: {line}" for line in too_few(figures.alpha.queries)] if figures.alpha else []
+    warnings = [f"Krippendorff's α: {line}" for line in too_few(figures.alpha.queries)] if figures.alpha else []
     return Result(replace(figures, published=final, advice=advice), [*lines, *warnings], [*notices, *warnings])
 
 

@@ -47,7 +47,7 @@ class VerifyCommand(Command):
         if different:
             failed = CheckFailed(f"{self.folder}: {_counted(different)}; export again, or ask who changed the files")
         elif unchecked := {unchecked_part: None for result in results for unchecked_part in result.unchecked}:
-            failed = Unchecked(f"{self.folder}: not checked: {'; '.join(unchecked)}")
+            failed = Unchecked(f"{self.folder}: no difference, but not checked: {'; '.join(unchecked)}")
         as_given_first = sorted(results, key=lambda result: not result.as_given)
         return Result(results, map(_text, as_given_first), failed=failed)
 

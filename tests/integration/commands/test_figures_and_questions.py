@@ -630,7 +630,7 @@ def test_a_figure_is_the_same_in_terminal_json_page_card_and_paper(demo: Demo) -
     assert next(row["rows_out"] for row in status if row["stage"] == "export") == positives
     for place, text in {"page": page, "card": card}.items():
         assert printed(positives, "[Pp]ositives|[Rr]elevant", text), place
-    assert f"{positives:.0f} positives ({positives / queries:.1f} per query)" in demo.said
+    assert f"{positives:.0f} positives ({positives / queries:.1f} per exported query)" in demo.said
     assert printed(positives / queries, "positives per query", card)
     statistics = [*csv.DictReader(io.StringIO(tables["statistics.csv"]))]
     retrieval = next(row for row in statistics if row["task"].endswith("retrieval"))

@@ -78,7 +78,7 @@ def test_a_run_ends_with_what_was_kept_and_why_not_more(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stdout.splitlines()[-5:] if "known positives" not in line]
     assert said[0] == "queries: 1 of 65 are exported; left out: 63 no positive, 1 equal to another"
-    assert said[1] == "labels: 10 positives (10.0 per query); of 640 judged pairs 630 not relevant"
+    assert said[1] == "labels: 10 positives (10.0 per exported query); of 640 judged pairs 630 not relevant"
     assert said[2].startswith("paid: 0.")
     assert said[2].endswith(" EUR")
     assert said[3].startswith("next: curate review export --run ")
@@ -105,7 +105,7 @@ def test_a_run_in_which_all_is_relevant_says_so(tmp_path: Path) -> None:
         asking(tmp_path, server)
         done = curate(tmp_path, "run", "p.yaml", "--yes")
     labels = next(line for line in done.stdout.splitlines() if line.startswith("labels:"))
-    assert labels == "labels: 640 positives (10.0 per query); all 640 judged pairs are relevant"
+    assert labels == "labels: 640 positives (10.0 per exported query); all 640 judged pairs are relevant"
 
 
 def test_a_panel_that_contradicts_itself_is_named(tmp_path: Path) -> None:

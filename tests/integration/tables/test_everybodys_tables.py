@@ -1359,6 +1359,7 @@ QUICK = (
     "judges.mild.thresholds={S: 0.9, A: 0.05, B: 0.03, C: 0.01}",
     "judge.models=[mild]",
     "export.rerank.negatives=1",
+    "export.small=true",
     "mask.recognisers=[mobile]",
 )
 

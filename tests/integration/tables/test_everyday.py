@@ -83,6 +83,7 @@ QUICK = (
     "pool.size=4",
     "judge.models=[lexical]",
     "export.rerank.negatives=1",
+    "export.small=true",
 )
 COMMAND = re.compile(r"(curate init .*?)(?=$|; |, or )", re.MULTILINE)
 

@@ -19,7 +19,13 @@ from tests.support.runs import curate
 
 CASES = DATA.parent / "cases" / "sources"
 EXPECTED: dict[str, Any] = json.loads((CASES / "expect.json").read_text("utf-8")) if CASES.is_dir() else {}
-QUICK = ("ingest.keep_raw=true", "diversify.enabled=false", "pool.retrievers=[bm25]", "export.rerank.negatives=1")
+QUICK = (
+    "ingest.keep_raw=true",
+    "diversify.enabled=false",
+    "pool.retrievers=[bm25]",
+    "export.rerank.negatives=1",
+    "export.small=true",
+)
 COMMAND = re.compile(r"(curate init .*)")
 
 
