@@ -16,7 +16,7 @@ from tests.support.paper_tables import compiled, recomputed, rows
 from tests.support.runs import curate, ran
 
 NOT_SCORED = ["review", "audit", "scores"]
-TASK = "tiny-retrieval"
+TASK = "tiny-retrieval-small"
 
 
 @pytest.fixture

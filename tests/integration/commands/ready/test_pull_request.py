@@ -75,10 +75,13 @@ def test_without_an_evaluation_nothing_of_scores_is_ticked_and_nothing_is_invent
     assert not any(each.startswith("results/") for each in found["files"])
     states = {each["name"]: each for each in found["points"]}
     assert states["hub"]["state"] == "not ok"
-    assert states["hub"]["next"].startswith("hf upload ORGANISATION/full-retrieval ")
-    source = (run.parents[1] / "early" / "mteb" / "tasks" / "retrieval" / "zho" / "full_retrieval.py").read_text()
+    assert states["hub"]["next"].startswith("hf upload ORGANISATION/full-retrieval-small ")
+    source = (run.parents[1] / "early" / "mteb" / "tasks" / "retrieval" / "zho" / "full_retrieval_small.py").read_text()
     assert all(f'"{each}"' in source for each in placeholders().values())
-    assert "- `from .full_retrieval import FullRetrieval` into `mteb/tasks/retrieval/zho/__init__.py`, and" in text
+    assert (
+        "- `from .full_retrieval_small import FullRetrievalSmall` into `mteb/tasks/retrieval/zho/__init__.py`, and"
+        in text
+    )
 
 
 def test_results_come_with_it_until_the_export_is_another(run: Path) -> None:
@@ -90,8 +93,10 @@ def test_results_come_with_it_until_the_export_is_another(run: Path) -> None:
     assert line(text, "runs with").startswith("- [x]")
     assert line(text, "multilingual-e5-small` (").startswith("- [ ]")
     [read] = ResultCache(run.parents[1] / "pr").load_results().model_results
-    assert {each.task_name for each in read.task_results} == {"full-retrieval", "full-reranking"}
-    figures = read_json(run.parents[1] / "pr" / "mteb" / "descriptive_stats" / "Retrieval" / "full-retrieval.json")
+    assert {each.task_name for each in read.task_results} == {"full-retrieval-small", "full-reranking-small"}
+    figures = read_json(
+        run.parents[1] / "pr" / "mteb" / "descriptive_stats" / "Retrieval" / "full-retrieval-small.json"
+    )
     assert figures["test"]["num_queries"] == 5
     assert "| test | num queries | 5 |" in text
     with_results = {each for each in found["files"] if each.startswith("results/")}
@@ -105,19 +110,19 @@ def test_results_come_with_it_until_the_export_is_another(run: Path) -> None:
 def test_what_a_person_wrote_stays(run: Path) -> None:
     written(run, "edited")
     folder = run.parents[1] / "edited"
-    task, pull = folder / "mteb/tasks/retrieval/zho/full_retrieval.py", folder / "PULL_REQUEST.md"
+    task, pull = folder / "mteb/tasks/retrieval/zho/full_retrieval_small.py", folder / "PULL_REQUEST.md"
     said = task.read_text(encoding="utf-8")
-    for name, value in (("path", "lab/full-retrieval"), ("revision", "0a1b2c")):
+    for name, value in (("path", "lab/full-retrieval-small"), ("revision", "0a1b2c")):
         said = said.replace(placeholders()[name], value)
     task.write_text(said, encoding="utf-8")
     found, text = written(run, "edited")
     assert found["edited"] == []
-    assert hub_place(task) == HubPlace("lab/full-retrieval", "0a1b2c")
-    assert "full_retrieval.py" not in line(text, "on the hub"), "the other task is left"
+    assert hub_place(task) == HubPlace("lab/full-retrieval-small", "0a1b2c")
+    assert "full_retrieval_small.py" not in line(text, "on the hub"), "the other task is left"
     pull.write_text(text.replace("WRITE HERE", "Chinese clinics"), encoding="utf-8")
-    (task.parents[2] / "reranking/zho/full_reranking.py").write_text("broken (", encoding="utf-8")
+    (task.parents[2] / "reranking/zho/full_reranking_small.py").write_text("broken (", encoding="utf-8")
     found, text = written(run, "edited")
-    assert found["edited"] == ["PULL_REQUEST.md", "mteb/tasks/reranking/zho/full_reranking.py"]
+    assert found["edited"] == ["PULL_REQUEST.md", "mteb/tasks/reranking/zho/full_reranking_small.py"]
     assert "Chinese clinics" in text
     assert "WRITE HERE" in (folder / "PULL_REQUEST.new.md").read_text(encoding="utf-8")
     assert hub_place(task).known

@@ -43,9 +43,9 @@ def test_what_settings_give_is_ok_and_what_nobody_did_is_not(run: Path) -> None:
     assert "retrieval queries 9 to 11 (mean 10)" in found["lengths"]["found"]
     assert states["judge gate"] == states["families"] == "not ok", "heuristics alone judged"
     assert [states[name] for name in ("people", "leaks", "circularity")] == ["not measured"] * 3
-    difficulty = found["neither trivial nor random: full-retrieval"]
+    difficulty = found["neither trivial nor random: full-retrieval-small"]
     assert difficulty["state"] in ("not ok", "not measured")
-    assert "floors were not scored" in found["floors: full-retrieval"]["found"]
+    assert "floors were not scored" in found["floors: full-retrieval-small"]["found"]
     assert all((each["next"] is None) == (each["state"] == "ok") for each in found.values())
     done = curate(run.parents[1], "ready", str(run))
     assert f"next: curate review export --run {run} --size 200 --plan" in done.stdout
@@ -82,7 +82,7 @@ def test_scores_that_were_kept_without_a_result_stay_and_say_so(run: Path) -> No
         path.write_bytes(content)
     notes = [note for note in json.loads(done.stdout)["warnings"] if "no results file for mteb" in note]
     assert len(notes) == 1
-    assert "bm25 on full-retrieval" in notes[0]
+    assert "bm25 on full-retrieval-small" in notes[0]
     assert "delete" in notes[0]
 
 
@@ -111,8 +111,8 @@ def test_empty_and_short_texts_are_counted_by_hand(said: list[str | None]) -> No
 
 
 def test_scores_of_another_export_do_not_count(run: Path) -> None:
-    assert _points(run)["neither trivial nor random: full-retrieval"]["found"] != "no evaluation of this export"
+    assert _points(run)["neither trivial nor random: full-retrieval-small"]["found"] != "no evaluation of this export"
     ran(run.parents[1], "export", "--run", str(run), "--set", "export.mteb.contributed_by=Others")
-    assert _points(run)["neither trivial nor random: full-retrieval"]["found"] == "no evaluation of this export"
+    assert _points(run)["neither trivial nor random: full-retrieval-small"]["found"] == "no evaluation of this export"
     ran(run.parents[1], "export", "--run", str(run), "--set", "export.formats=[beir]")
     assert "has the format mteb" in complaint(run.parents[1], "ready", str(run))
