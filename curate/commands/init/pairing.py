@@ -48,13 +48,15 @@ def _plain(text: str) -> str:
 
 
 def sentences(source: Source) -> dict[str, list[str]]:
-    """Return column -> texts, for text columns with mostly distinct values that are not ids."""
+    """Return column -> texts, for text columns with mostly distinct values that are neither ids nor dates."""
     return _sentences_of(text_columns(source))
 
 
 def _sentences_of(columns: Mapping[str, list[str]]) -> dict[str, list[str]]:
     def fits(texts: Sequence[str]) -> bool:
-        return 2 * len(set(texts)) > len(texts) and not all(plain(text) and len(text.split()) == 1 for text in texts)
+        letters, digits = (sum(map(of_kind, "".join(texts))) for of_kind in (str.isalpha, str.isdigit))
+        are_ids = all(plain(text) and len(text.split()) == 1 for text in texts)
+        return 2 * len(set(texts)) > len(texts) and letters > digits and not are_ids
 
     return {name: texts for name, texts in columns.items() if fits(texts)}
 

@@ -27,7 +27,7 @@ from curate.pipeline.stages import BUILDING, KNOWN, NAMES
 from curate.system.files import write_text
 from tests import ROOT
 from tests.support import machine
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate, ran, tiny
 
 COMMANDS = ["run", *NAMES, *BUILDING, "status", "show"]
 HEAVY = {"torch", "sentence_transformers", "polars", "numpy", "statsmodels", "openai", "anthropic", "mteb", "faiss"}
@@ -218,3 +218,14 @@ def test_every_pipeline_of_the_page_on_pipeline_files_loads() -> None:
 @pytest.mark.parametrize("name", ["demo", "zh-legacy", "cmedteb", "replay"])
 def test_packaged_pipelines_load(name: str) -> None:
     assert Pipeline.load(find(name)).head.name == name
+
+
+def test_a_run_says_which_of_its_settings_a_pipeline_would_change(tmp_path: Path) -> None:
+    """A setting that was given with `--set` is not lost in silence when the file is run again without it."""
+    name = tiny(tmp_path)
+    ran(tmp_path, "run", name, "--set", "export.license=cc-by-4.0", "--set", "resolve.policy=expert-over-panel")
+    plain = ran(tmp_path, "run", name).stderr
+    kept = "--set 'export.license=\"cc-by-4.0\"' --set 'resolve.policy=\"expert-over-panel\"'"
+    assert 'runs/tiny: the pipeline changes settings of this run: export.license was "cc-by-4.0", is null' in plain
+    assert kept in plain
+    assert "changes settings" not in ran(tmp_path, "run", name).stderr

@@ -466,3 +466,17 @@ def test_a_file_that_came_to_be_there_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"m\.yaml: is there already"):
         write(made)
     assert not (tmp_path / "nowhere.yaml").exists()
+
+
+def test_dates_and_numbers_of_tickets_are_no_texts(tmp_path: Path) -> None:
+    """A ticket system's export has a time beside question and answer; nothing has to be asked."""
+    rows = [
+        f"W{n:04},2026/10/{n % 28 + 1} 8:{n:02},内科,头痛第{n}天要不要去医院？,先测血压，第{n}次复诊时带上结果。\n"
+        for n in range(20)
+    ]
+    (tmp_path / "工单.csv").write_text("工单号,提交时间,科室,患者咨询内容,医生回复\n" + "".join(rows), encoding="utf-8")
+    done = ran(
+        tmp_path, "init", "--queries", "工单.csv", "--corpus", "工单.csv", "--name", "tickets", "--models", "lexical"
+    )
+    assert re.search(r"text\s+患者咨询内容", done.stdout)
+    assert re.search(r"text\s+医生回复", done.stdout)
