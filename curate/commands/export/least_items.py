@@ -29,17 +29,17 @@ def _checked(config: Config) -> bool:
     return not (config.small or set(config.formats) <= set(OF_CANDIDATES))
 
 
-def large_enough(benchmark: Benchmark, config: Config, known: Small) -> tuple[Benchmark, Small]:
+def large_enough(benchmark: Benchmark, config: Config, reranking: Small) -> tuple[Benchmark, Small]:
     """Return the benchmark without parts that have too few items, and these; ConfigError if no format is left.
 
-    `known` are parts that it lacks already for having too few.
+    `reranking` is the reranking task if it was dropped for its size.
     """
-    small = {**known}
+    small = {**reranking}
     for kind in kinds() if _checked(config) else ():
         if kind.present(benchmark) and (parts := kind.small(benchmark)):
             small[kind.name] = parts
             benchmark = kind.reduced(benchmark, parts)
-    if small and not any(writable(benchmark, name) for name in config.formats):
+    if not formats(benchmark, config, small):
         lines = "\n".join(f"- {line}" for line in _sentences(small))
         raise ConfigError(
             f"export: nothing was exported, because its tasks have too few items to order models:\n{lines}\n"
@@ -48,8 +48,12 @@ def large_enough(benchmark: Benchmark, config: Config, known: Small) -> tuple[Be
     return benchmark, small
 
 
-def writable(benchmark: Benchmark, format_name: str) -> bool:
-    """Return whether a benchmark has anything to write in a format."""
+def formats(benchmark: Benchmark, config: Config, small: Small) -> list[str]:
+    """Return the formats to write: all, or without `small` parts those that are not empty."""
+    return [name for name in config.formats if not small or _has_content(benchmark, name)]
+
+
+def _has_content(benchmark: Benchmark, format_name: str) -> bool:
     if format_name in OF_CANDIDATES:
         return bool(benchmark.candidates.height)
     written = [kind for kind in kinds() if kind.present(benchmark)]
@@ -58,7 +62,8 @@ def writable(benchmark: Benchmark, format_name: str) -> bool:
 
 def notes(small: Small, benchmark: Benchmark, config: Config) -> list[str]:
     """Return a sentence per part that was not exported, and one on formats that would be empty."""
-    empty = [name for name in config.formats if not writable(benchmark, name)]
+    written = formats(benchmark, config, small)
+    empty = [name for name in config.formats if name not in written]
     return [
         *(f"{line}: not exported; with {WAY_OUT} it is, under a name that says so" for line in _sentences(small)),
         *([f"not written, for too few items: {', '.join(empty)}"] if empty else []),
@@ -73,12 +78,12 @@ def fact(small: Small) -> dict[str, Json]:
 def _sentences(small: Small) -> list[str]:
     order = [kind.name for kind in kinds()]
     return [
-        f"{label(named(name), part)}: {size:,} {named(name).unit}, fewer than {named(name).least}"
+        f"{_label(named(name), part)}: {size:,} {named(name).unit}, fewer than {named(name).least}"
         for name, parts in sorted(small.items(), key=lambda entry: order.index(entry[0]))
         for part, size in parts.items()
     ]
 
 
-def label(kind: BenchmarkKind, part: str) -> str:
+def _label(kind: BenchmarkKind, part: str) -> str:
     """Return the name of a part in a sentence: the task's, and the kind of edit if there are several."""
     return kind.name if part == kind.name else f"{kind.name} ({part})"

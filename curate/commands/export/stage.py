@@ -82,11 +82,12 @@ def run(config: Config, context: Context) -> Report:
     grown = growth.growth(context, judged, positives)
     common_facts = {"lost": lost, "dependence": common.to_json(), **least_items.fact(small)}
     provenance = partial(_provenance, config, context, judged, common_facts, ids)
-    _write(config, context, benchmark, ids, renamed, provenance, grown)
+    formats = least_items.formats(benchmark, config, small)
+    _write(formats, context, benchmark, ids, renamed, provenance, grown)
     write_table(context.out, gate.TABLE, finds)
     write_table(context.out, "dropped", dropped)
     counts: dict[str, Json] = {
-        **_counts(benchmark, config, grown),
+        **_counts(benchmark, formats, grown),
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
         "residual": suspicious,
@@ -177,9 +178,9 @@ def _fixed(config: Config, context: Context) -> dict[str, Any]:
     }
 
 
-def _counts(benchmark: Benchmark, config: Config, grown: dict[str, Json] | None) -> dict[str, Json]:
+def _counts(benchmark: Benchmark, formats: Sequence[str], grown: dict[str, Json] | None) -> dict[str, Json]:
     return {
-        "formats": [name for name in config.formats if least_items.writable(benchmark, name)],
+        "formats": list(formats),
         "queries": len(benchmark.queries),
         "corpus": len(benchmark.corpus),
         "qrels": len(benchmark.qrels),
@@ -219,7 +220,7 @@ def _provenance(
 
 
 def _write(
-    config: Config,
+    formats: Sequence[str],
     context: Context,
     benchmark: Benchmark,
     ids: PublishedIds,
@@ -230,7 +231,7 @@ def _write(
     """Write every format with its verdicts, passages and manifest, the map of renamed ids, and the export records."""
     passages, pool = _passages(context, ids), FollowedPool.of_run(context, ids)
     all_documents, records = _doc_ids(benchmark), list[dict[str, Json]]()
-    for name in (name for name in config.formats if least_items.writable(benchmark, name)):
+    for name in formats:
         folder = context.out / name
         folder.mkdir()
         held = _part_for(benchmark, name)
