@@ -12,6 +12,7 @@ from tests.support.runs import Done, curate
 from tests.vendor import Vendor, vendor
 
 ARCHIVE = ROOT / "tests" / "data" / "v0_1" / "work.tar.xz"
+SMALL = ("--set", "export.small=true")
 PORT = 18311
 """Where the judges of the archive are asked: an address is part of a judge. Below the ports that systems hand out."""
 
@@ -59,13 +60,13 @@ def labels(run: Path) -> dict[str, bytes]:
 
 def test_a_new_run_needs_no_call(work: Path) -> None:
     """No judge answers: every rating lies in the ledger, so the labels are those of 0.1."""
-    good(work, "run", "bench.yaml", "--run", "runs/bench")
+    good(work, "run", "bench.yaml", "--run", "runs/bench", *SMALL)
     assert labels(work / "runs/bench") == labels(work / "runs-of-0.1/bench")
 
 
 def test_what_was_paid_in_front_of_a_cap_is_not_paid_again(work: Path, server: Vendor) -> None:
     """9 of the 106 ratings were paid before the cap, and asked in English of Chinese texts."""
-    good(work, "run", "half.yaml", "--run", "runs/half", "--max-cost", "5", "--set", "judge.language=en")
+    good(work, "run", "half.yaml", "--run", "runs/half", "--max-cost", "5", "--set", "judge.language=en", *SMALL)
     assert sum(len(call.passages) for call in server.calls) == 2 * 53 - 9
 
 
@@ -77,5 +78,5 @@ def test_the_ledger_is_sound(work: Path) -> None:
 def test_an_exchange_fills_an_empty_ledger(work: Path) -> None:
     (work / ".curate/ledger.db").unlink()
     good(work, "ledger", "import", "exchange")
-    good(work, "run", "bench.yaml", "--run", "runs/bench")
+    good(work, "run", "bench.yaml", "--run", "runs/bench", *SMALL)
     assert labels(work / "runs/bench") == labels(work / "runs-of-0.1/bench")

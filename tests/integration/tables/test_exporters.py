@@ -199,11 +199,12 @@ def test_datasets_reads_both_splits_of_the_pairs(pairs_folder: Path) -> None:
 
 
 def test_load_tasks_finds_all_tasks_in_any_folder_above_them(pairs_folder: Path) -> None:
-    expected = [("fever-retrieval", "Retrieval"), ("fever-reranking", "Reranking"), ("fever-sts", "STS")]
+    types = ("Retrieval", "Reranking", "STS")
+    expected = [(f"fever-{task_type.lower()}-small", task_type) for task_type in types]
     for place in (pairs_folder, pairs_folder.parent):
         assert [(task.metadata.name, task.metadata.type) for task in load_tasks(place)] == expected
     [one] = load_tasks(str(pairs_folder / "sts"))
-    assert (one.metadata.name, one.metadata.main_score) == ("fever-sts", "cosine_spearman")
+    assert (one.metadata.name, one.metadata.main_score) == ("fever-sts-small", "cosine_spearman")
     assert one.metadata.prompt == "检索意思相同的问句"
 
 
@@ -212,7 +213,7 @@ import sys
 import mteb
 import tasks
 assert not [name for name in sys.modules if name.split(".")[0] == "curate"]
-for name in ("fever-retrieval", "fever-reranking", "fever-sts"):
+for name in ("fever-retrieval-small", "fever-reranking-small", "fever-sts-small"):
     task = mteb.get_task(name)
     task.load_data()
     print(name, task.metadata.type, task.metadata.main_score)
@@ -228,9 +229,9 @@ def test_tasks_py_registers_the_tasks_in_mteb_without_curate(pairs_folder: Path,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-3:] == [
-        "fever-retrieval Retrieval ndcg_at_10",
-        "fever-reranking Reranking map_at_10",
-        "fever-sts STS cosine_spearman",
+        "fever-retrieval-small Retrieval ndcg_at_10",
+        "fever-reranking-small Reranking map_at_10",
+        "fever-sts-small STS cosine_spearman",
     ]
 
 
