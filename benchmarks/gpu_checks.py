@@ -51,7 +51,7 @@ pool: {retrievers: [bm25, near], depth: 20, size: 20}
 judges:
   strict: {kind: lexical, thresholds: {S: 0.9, A: 0.7, B: 0.4, C: 0.2}}
 judge: {models: [lexical, strict], allow_weak_judges: true}
-export: {license: apache-2.0}
+export: {small: true, license: apache-2.0}
 """
 
 

@@ -44,7 +44,11 @@ def sliced(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (data / "qrels" / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
     ids = json.dumps(sorted({row["query-id"] for row in qrels})[:SLICE])
     settings = assign(
-        ingest__source="data", ingest__ids=ids, pool__retrievers="[bm25,use]", judge__models="[lexical,use]"
+        ingest__source="data",
+        ingest__ids=ids,
+        pool__retrievers="[bm25,use]",
+        judge__models="[lexical,use]",
+        export__small="true",
     )
     result = started(folder, "run", "zh-legacy", "--run", "runs/zh", *settings)
     assert result.returncode == 0, result.stderr
