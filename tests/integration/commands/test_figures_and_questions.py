@@ -922,7 +922,7 @@ def test_a_card_shows_an_example_and_what_baselines_reach(demo: Demo) -> None:
 def test_a_card_explains_every_column_and_has_no_raw_key(demo: Demo) -> None:
     """Tasks are sections of one page; each column has a row that says what it means, and prose is in words."""
     page, *fronts = cards(demo.run).values()
-    assert all(len(prose(front).split()) < 80 for front in fronts), "one page, not one a task: a folder's links to it"
+    assert all(len(prose(front).split()) < 90 for front in fronts), "one page, not one a task: a folder's links to it"
     card = page
     folder = demo.run / "export" / "mteb"
     tasks = sorted(path.name for path in folder.iterdir() if path.is_dir())
