@@ -120,18 +120,18 @@ def _differing_settings(folder: Path, pipeline: Pipeline) -> str:
         return ""
     old, new = (dict(_values(settings)) for settings in (read_yaml(folder / SETTINGS), pipeline.frozen))
     lost = {key: leaf for key, leaf in old.items() if leaf not in (None, "") and new.get(key) != leaf}
-    kept = " ".join(f"--set {shlex.quote(f'{key}={flow(leaf)}')}" for key, leaf in lost.items())
+    options = " ".join(f"--set {shlex.quote(f'{key}={flow(leaf)}')}" for key, leaf in lost.items())
     changes = ", ".join(f"{key} was {flow(leaf)}, is {flow(new.get(key))}" for key, leaf in lost.items())
-    return f"{folder}: the pipeline changes settings of this run: {changes}; to keep them: {kept}" if lost else ""
+    return f"{folder}: the pipeline changes settings of this run: {changes}; to keep them: {options}" if lost else ""
 
 
-def _values(settings: Json, place: str = "") -> Iterator[tuple[str, Json]]:
+def _values(settings: Json, section: str = "") -> Iterator[tuple[str, Json]]:
     """Yield (SECTION.KEY, value) of every setting."""
     if isinstance(settings, Mapping):
         for key, child in settings.items():
-            yield from _values(child, f"{place}.{key}" if place else str(key))
+            yield from _values(child, f"{section}.{key}" if section else str(key))
     else:
-        yield place, settings
+        yield section, settings
 
 
 def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *, tell: Tell) -> Run:

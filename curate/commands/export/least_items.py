@@ -36,9 +36,9 @@ def large_enough(benchmark: Benchmark, config: Config, reranking: Small) -> tupl
     """
     small = {**reranking}
     for kind in kinds() if _checked(config) else ():
-        if kind.present(benchmark) and (parts := kind.small(benchmark)):
-            small[kind.name] = parts
-            benchmark = kind.reduced(benchmark, parts)
+        if kind.present(benchmark) and (sizes := kind.small(benchmark)):
+            small[kind.name] = sizes
+            benchmark = kind.reduced(benchmark, sizes)
     if not formats(benchmark, config, small):
         lines = "\n".join(f"- {line}" for line in _sentences(small))
         raise ConfigError(
@@ -72,18 +72,18 @@ def notes(small: Small, benchmark: Benchmark, config: Config) -> list[str]:
 
 def fact(small: Small) -> dict[str, Json]:
     """Return the entry of the manifest on what has too few items; {} if nothing has."""
-    return {"small": {name: dict(parts) for name, parts in small.items()}} if small else {}
+    return {"small": {name: dict(sizes) for name, sizes in small.items()}} if small else {}
 
 
 def _sentences(small: Small) -> list[str]:
     order = [kind.name for kind in kinds()]
     return [
-        f"{_label(named(name), part)}: {size:,} {named(name).unit}, fewer than {named(name).least}"
-        for name, parts in sorted(small.items(), key=lambda entry: order.index(entry[0]))
-        for part, size in parts.items()
+        f"{_label(named(name), variant)}: {size:,} {named(name).unit}, fewer than {named(name).least}"
+        for name, sizes in sorted(small.items(), key=lambda entry: order.index(entry[0]))
+        for variant, size in sizes.items()
     ]
 
 
-def _label(kind: BenchmarkKind, part: str) -> str:
+def _label(kind: BenchmarkKind, variant: str) -> str:
     """Return the name of a part in a sentence: the task's, and the kind of edit if there are several."""
-    return kind.name if part == kind.name else f"{kind.name} ({part})"
+    return kind.name if variant == kind.name else f"{kind.name} ({variant})"

@@ -10,7 +10,7 @@ from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, quiet
 from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder
-from curate.retrieval.stored_model import unreachable
+from curate.retrieval.stored_model import hide_progress_bars, unreachable
 from curate.retrieval.vectors import CachedEncoder, default_folder
 from curate.system.extras import needed, require
 
@@ -49,8 +49,8 @@ class TrainModels:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         with needed("curate train"):
             from sentence_transformers import SentenceTransformer
-            from transformers.utils import logging
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+            hide_progress_bars()
         path = Path(name).expanduser()
         if not path.is_dir() and name.startswith(("/", ".", "~")):
             raise ConfigError(

@@ -204,7 +204,7 @@ class BenchmarkKind(Protocol):
 
     def small(self, benchmark: Benchmark) -> Mapping[str, int]:
         """Return the `sizes` below `least`."""
-        return {part: size for part, size in self.sizes(benchmark).items() if size < self.least}
+        return {variant: size for variant, size in self.sizes(benchmark).items() if size < self.least}
 
     def reduced(self, benchmark: Benchmark, _parts: Collection[str], /) -> Benchmark:
         """Return the benchmark without some parts of this kind."""

@@ -233,11 +233,11 @@ class GradientEdit(_Gradient):
         edits = self._rows_of_kind(benchmark).filter(pl.col("level") == 0)
         return dict(edits["variant"].value_counts().sort("variant").iter_rows())
 
-    def reduced(self, benchmark: Benchmark, parts: Collection[str]) -> Benchmark:
+    def reduced(self, benchmark: Benchmark, variants: Collection[str]) -> Benchmark:
         """Return the benchmark without some kinds of edits."""
-        of_parts = (pl.col("kind") == self.made) & pl.col("variant").is_in(list(parts))
+        of_variants = (pl.col("kind") == self.made) & pl.col("variant").is_in(list(variants))
         return replace(
-            benchmark, tables={**benchmark.tables, self.table: benchmark.tables[self.table].filter(~of_parts)}
+            benchmark, tables={**benchmark.tables, self.table: benchmark.tables[self.table].filter(~of_variants)}
         )
 
     def levels(self) -> tuple[int, ...]:
