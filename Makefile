@@ -9,9 +9,9 @@ PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 demo: $(VENV)/.demo
 	$(BIN)/curate run demo --run runs/demo
 
-# While working: no browser, no subprocess, no encoder; about three and a half minutes of one core.
+# While working: no browser, no subprocess, no encoder, no simulation; about a minute of one core.
 quick: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests/unit
+	$(BIN)/python -m pytest -m 'not accept and not slow' tests/unit
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -22,6 +22,7 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # every command that a test starts would compile the package anew
 os.environ.pop("COLUMNS", None)  # a worker of pytest-xdist says 80, but what tests read is a pipe
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -44,6 +44,7 @@ from tests.integration.ask.batched import (
 )
 from tests.support.batching import FAST
 from tests.support.runs import curate, ran
+from tests.support.trials import accepting
 from tests.vendor import Call, Fate, Fault, error, refusal, says
 
 LABEL, QUERIES, MASK = (KINDS[name] for name in ("label", "queries", "mask"))
@@ -53,7 +54,7 @@ LONG = ("paraphrase", "sts", "gradient")
 
 def cases(*names: str) -> list[Any]:
     """Return kinds as parameters."""
-    return [pytest.param(name, marks=pytest.mark.accept) if name in LONG else name for name in names]
+    return [*(name for name in names if name not in LONG), *accepting(*(name for name in names if name in LONG))]
 
 
 every_kind = pytest.mark.parametrize("name", cases(*KINDS))

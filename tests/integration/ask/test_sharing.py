@@ -183,7 +183,7 @@ def children(
 @pytest.mark.parametrize("killed", [False, True], ids=["both finish", "one is killed"])
 def test_two_processes_judge_one_pool(place: Path | str, tmp_path: Path, killed: bool) -> None:
     """Two run folders with the same pool, two connections to one ledger: SQLite, and PostgreSQL."""
-    texts = {f"d{n:03}": f"段落{n} {'SABCD'[n % 5]}" for n in range(100)}
+    texts = {f"d{n:03}": f"段落{n} {'SABCD'[n % 5]}" for n in range(40)}
     for number in range(2):
         pooled(tmp_path / str(number), texts)
     with vendor(script, lambda _call: fake.slow(0.05)) as server:
@@ -193,7 +193,7 @@ def test_two_processes_judge_one_pool(place: Path | str, tmp_path: Path, killed:
         }
         settings: Settings = {"models": ["m", "n"], "batch": 2}
         first, second = children(tmp_path, 2, settings, judges, CURATE_LEDGER=str(place), LEASE_S="30", AT_ONCE="8")
-        while killed and len(server.calls) < 60:
+        while killed and len(server.calls) < 30:
             time.sleep(0.01)
         if killed:
             first.send_signal(signal.SIGKILL)

@@ -28,7 +28,7 @@ from tests.support.steps import step as ingested
 from tests.vendor import Remote
 
 ONE = replace(FAST, concurrency=1)
-QUERIES, PASSAGES, BATCH = 3, 8, 4
+QUERIES, PASSAGES, BATCH = 2, 4, 4
 
 
 @pytest.fixture
@@ -85,6 +85,7 @@ def demo_pool(run: Path) -> Path:
     return grades_file(run / "known.tsv", [(*pair, graded[pair]) for name in asked for pair in good[name]])
 
 
+@pytest.mark.accept
 def test_a_real_model_that_cannot_judge_is_stopped_at_the_gate(model: Remote, tmp_path: Path) -> None:
     known = demo_pool(tmp_path / "run")
     judge: Settings = {

@@ -42,6 +42,7 @@ def test_a_contender_is_answered(name: str, tmp_path: Path) -> None:
     assert min(figures["rate"], figures["open"], figures["cpu"]) > 0
 
 
+@pytest.mark.accept
 def test_pools_and_growth_end_with_a_row_for_every_step(tmp_path: Path) -> None:
     drawing = tmp_path / "growth.svg"
     growth = ["benchmarks.growth", "--sizes", "300", "600", "--queries=5", f"--picture={drawing}"]

@@ -129,6 +129,7 @@ def test_the_search_finds_chinese_words(site: Path) -> None:
         assert any({*separator.split(query)} <= parts for parts in texts), query
 
 
+@pytest.mark.accept
 def test_a_broken_link_fails_the_build(shelf: Path, tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT / "docs", checkout / "docs")

@@ -95,6 +95,7 @@ AMOUNTS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(AMOUNTS, st.one_of(st.integers(0, 120).map(str), st.sampled_from([*DIGITS, "两"])))
 def test_a_changed_amount_is_another_one_within_its_bounds(amount: Amount, number: str) -> None:
     changed = amount.other(number)

@@ -75,6 +75,7 @@ SENTENCES = st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 @given(SENTENCES, st.sampled_from(KINDS), st.sets(SENTENCES.map(bare)))
 def test_rules_again_by_plain_means(text: str, kind: Kind, taken: set[str]) -> None:
     """Derive every rule a second time, without the code that is tested."""
@@ -123,6 +124,7 @@ def written(queries: list[tuple[str, str]], *, edits: bool, templates: bool = Tr
     return writer
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(TERMS, st.sampled_from(FRAMES)), min_size=1, max_size=12), st.booleans(), st.integers(0, 9))
 def test_everything_written_keeps_to_the_rules(drawn: list[tuple[str, str]], edits: bool, seed: int) -> None:
@@ -261,6 +263,7 @@ def test_quotas_add_up_and_are_next_to_exact(number: int) -> None:
     assert all(abs(found[kind] - number * share) < 1 for kind, share in SHARES.items())
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(OPTIONS, st.integers(0, 50), st.integers(0, 5))
 def test_a_draw_meets_its_quotas_exactly(options: dict[str, set[str]], wanted: int, seed: int) -> None:
@@ -292,6 +295,7 @@ def test_as_many_as_there_can_be(options: dict[str, set[str]]) -> None:
         draw(options, len(options) + 1, SHARES, 1)
 
 
+@pytest.mark.slow
 def test_quotas_are_met_exactly_on_five_thousand() -> None:
     rng = np.random.default_rng(3)
     options = {
@@ -305,6 +309,7 @@ def test_quotas_are_met_exactly_on_five_thousand() -> None:
     assert len(set(found.items()) & set(other.items())) < 3_500  # by seed, not by order
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.text("abc", min_size=1), st.integers(1, 30), max_size=25), st.integers(0, 4), st.integers(0, 4)
 )

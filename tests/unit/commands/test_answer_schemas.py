@@ -27,6 +27,7 @@ def compared(declared: Any, generated: Any, *, names: bool = False) -> Any:
     return generated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DECLARED)
 def test_the_schema_of_a_record_is_the_declared_one(name: str) -> None:
     assert compared(DECLARED[name], contract.schema(name)) == DECLARED[name]

@@ -2,6 +2,7 @@
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def test_ids_and_titles_are_those_of_the_document() -> None:
     assert passages(short, PassageSettings()) == [(short, 0, 3)]
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="ab 头痛。！?.\n,，1#", max_size=400), st.integers(20, 60), st.integers(0, 30))
 def test_every_character_is_in_a_passage(text: str, most: int, overlap: int) -> None:
     extents = [*extents_of(text, PassageSettings(tokens=most, overlap=overlap))]

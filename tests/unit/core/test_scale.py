@@ -80,6 +80,7 @@ def test_a_nominal_scale_has_no_cut() -> None:
         TREC.gain("4")
 
 
+@pytest.mark.slow
 @given(scales())
 def test_a_scale_comes_back_from_a_file(scale: Scale) -> None:
     assert Scale.from_json(json.loads(json.dumps(scale.to_json()))) == scale

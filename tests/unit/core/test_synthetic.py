@@ -20,6 +20,7 @@ def test_other_sources_are_of_people(source: object) -> None:
     assert writer(source) is None
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=300), st.sampled_from([None, "gpt", "qwen"]))
 def test_any_model_is_known_again_as_a_writer(model: str, family: str | None) -> None:
     if "".join(model.replace("(", " ").replace(")", " ").split()):

@@ -35,12 +35,14 @@ def test_an_estimate_of_one_text_is_within_a_quarter(text: str) -> None:
     assert tokens(text) == pytest.approx(exact(text), rel=0.25)
 
 
+@pytest.mark.slow
 def test_the_estimate_of_the_demo_corpus_is_within_five_percent() -> None:
     lines = (resources.demo() / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
     texts = [json.loads(line)["text"] for line in lines]
     assert sum(map(tokens, texts)) == pytest.approx(sum(map(exact, texts)), rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_estimate_of_real_answers_is_within_five_percent(shared_data: Path) -> None:
     lines = (shared_data / "panel" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
     texts = [json.loads(line)["text"] for line in lines]

@@ -82,6 +82,7 @@ def test_no_more_are_inside_than_there_are_slots_and_nobody_is_forgotten(seed: i
 # Pace
 
 
+@pytest.mark.slow
 @given(
     st.integers(3, 40),
     st.integers(50, 2000),

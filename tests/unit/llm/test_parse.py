@@ -159,6 +159,7 @@ def test_any_text_is_read_without_an_error(text: str, cut: bool) -> None:
     assert list(said.grades) == list(TWO)
 
 
+@pytest.mark.slow
 @given(grades=GRADED, stop=st.integers(0, 200))
 def test_a_cut_never_changes_a_grade(grades: dict[str, str], stop: int) -> None:
     text = json.dumps(grades)
@@ -167,6 +168,7 @@ def test_a_cut_never_changes_a_grade(grades: dict[str, str], stop: int) -> None:
     assert parse(text, labels(8), FIVE).grades == dict.fromkeys(labels(8)) | grades
 
 
+@pytest.mark.slow
 @given(scale=scales(), data=st.data())
 def test_a_grade_of_any_scale_is_read_and_nothing_else(scale: Scale, data: st.DataObject) -> None:
     said = data.draw(st.dictionaries(st.sampled_from(labels(8)), st.sampled_from(scale.labels), min_size=1))
@@ -179,6 +181,7 @@ def test_a_grade_of_any_scale_is_read_and_nothing_else(scale: Scale, data: st.Da
     assert parse(json.dumps(other), labels(8), scale).wrong == len(said)
 
 
+@pytest.mark.slow
 @given(grades=GRADED, around=st.text(alphabet=string.printable, max_size=30))
 def test_text_around_the_object_changes_no_grade(grades: dict[str, str], around: str) -> None:
     for text in (json.dumps(grades) + around, around + json.dumps(grades)):
@@ -186,6 +189,7 @@ def test_text_around_the_object_changes_no_grade(grades: dict[str, str], around:
         assert not said.readable or said.grades == dict.fromkeys(labels(8)) | grades
 
 
+@pytest.mark.slow
 @given(grades=GRADED, other=GRADED)
 def test_two_objects_are_the_answer_only_if_they_are_the_same(grades: dict[str, str], other: dict[str, str]) -> None:
     said = parse(f"First {json.dumps(grades)}, then {json.dumps(other)}.", labels(8), FIVE)

@@ -16,6 +16,7 @@ DEMO = ROOT / "curate" / "demo" / "corpus.jsonl"
 TEXTS = st.text(alphabet='药水abc 。！？.!?,，\n"”’)）1e\u0301\u200d😀한ก', max_size=300) | st.text(max_size=300)
 
 
+@pytest.mark.slow
 def test_an_uncut_passage_has_the_digest_that_it_always_had() -> None:
     for line in DEMO.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -37,6 +38,7 @@ def test_the_title_is_part_of_what_is_cut() -> None:
     assert 20 >= passage.tokens == tokens(passage.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "limit", "end"),
     [
@@ -95,6 +97,7 @@ def test_a_limit_in_which_nothing_fits_is_refused(limit: int) -> None:
         bounded("药", limit)
 
 
+@pytest.mark.slow
 @given(text=TEXTS, limit=st.integers(LEAST, 120))
 def test_a_cut_text_is_a_beginning_that_fits(text: str, limit: int) -> None:
     passage = bounded(text, limit)

@@ -150,6 +150,7 @@ def test_a_missing_key_is_named() -> None:
         rubric(data, "bad.yaml")
 
 
+@pytest.mark.slow
 @given(texts=st.lists(st.text(alphabet="<>/P12query 0123456789abcdef\n{}passges", max_size=80), min_size=2, max_size=5))
 def test_every_text_comes_back_whole_out_of_its_block(texts: list[str]) -> None:
     query, *passages = texts

@@ -39,6 +39,7 @@ def test_the_identity_needs_no_key(kind: str, monkeypatch: pytest.MonkeyPatch) -
         assert identity(config(kind, server)) == opened
 
 
+@pytest.mark.slow
 @both
 def test_the_usual_key_is_not_sent_to_another_address(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{kind.upper()}_API_KEY", KEY)

@@ -96,6 +96,7 @@ def test_a_refusal_or_a_cut_answer_is_no_label_whatever_it_says() -> None:
     assert read(packaged(), reply(GOOD, "length")) == Said("unparsed")
 
 
+@pytest.mark.slow
 @given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))
 def test_whatever_is_said_there_is_a_status_and_a_label_only_with_one(text: str) -> None:
     found = read(packaged(), reply(text))

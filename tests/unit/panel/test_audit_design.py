@@ -115,6 +115,7 @@ def test_pairs_that_a_group_lacks_go_to_the_negatives_and_then_to_the_others(tar
     assert audit_design.allocate(sizes, guesses, 999, target) == sizes
 
 
+@pytest.mark.slow
 def test_the_false_negatives_of_a_made_population_are_narrower_and_covered() -> None:
     """Of 300 answers per audit; `benchmarks/audit_design.py` has more seeds and real sets."""
     truth = population()

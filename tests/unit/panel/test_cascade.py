@@ -59,6 +59,7 @@ panels = st.integers(1, 60).flatmap(
 )
 
 
+@pytest.mark.slow
 @given(panels, st.integers(0, 20))
 def test_exact_gives_the_verdicts_of_the_whole_panel(grades: Grades, least: int) -> None:
     always = cascade.sample(pairs(len(grades["a"])), 0.1, least, seed=1)
@@ -68,6 +69,7 @@ def test_exact_gives_the_verdicts_of_the_whole_panel(grades: Grades, least: int)
     assert asked[0] == len(grades["a"])
 
 
+@pytest.mark.slow
 @given(panels, st.integers(0, 20))
 def test_positives_gives_its_positives_and_takes_nothing_else_for_one(grades: Grades, least: int) -> None:
     always = cascade.sample(pairs(len(grades["a"])), 0.1, least, seed=1)
@@ -123,6 +125,7 @@ def answers(_query: str, passage: str) -> str:
     return passage[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_cascade_asks_the_cheapest_first_and_says_what_it_saved(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch

@@ -78,6 +78,7 @@ def test_a_pool_of_everything_leaves_no_stranger() -> None:
     assert set(drawn["kind"]) == {"positive"}
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000), st.integers(1, 60))
 def test_a_draw_repeats_itself_and_names_no_pair_twice(seed: int, size: int) -> None:
     one = draw(known({1: "S", 2: "C", 3: "A"}), pool(), DOCUMENTS, size, seed, FIVE)
@@ -86,6 +87,7 @@ def test_a_draw_repeats_itself_and_names_no_pair_twice(seed: int, size: int) -> 
     assert one["kind"].value_counts().filter(pl.col("kind") == "positive")["count"].item() == min(size, 20)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 12), st.integers(1, 20))
 def test_controls_are_at_most_half_of_prompts_of_the_usual_size(batch: int, size: int) -> None:
     drawn = draw(known({1: "S", 2: "C"}), pool(), DOCUMENTS, size, 3, FIVE)
@@ -136,6 +138,7 @@ def test_without_answers_nothing_is_defined() -> None:
     assert (found.state, found.value, found.low, found.positives) == ("not enough", None, None, None)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_true_accuracy() -> None:
     random = np.random.default_rng(5)
     for good, bad in product((0.8, 0.95), (0.7, 0.99)):

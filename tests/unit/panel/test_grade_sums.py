@@ -45,6 +45,7 @@ def test_a_pair_that_lacks_a_grade_cannot_be_proved() -> None:
     assert voting.publish(one, FIVE, 8)["verdict"].to_list() == ["incomplete"]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(GRADES, GRADES), min_size=1, max_size=8), st.integers(2, 8))
 def test_relevant_is_exactly_what_reaches_the_threshold(votes: list[tuple[str | None, ...]], least: int) -> None:

@@ -206,6 +206,7 @@ def test_the_effective_number_is_that_of_equally_good_independent_judges() -> No
     assert found.rho == pytest.approx(rho, abs=0.01)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(1, 5))
 def test_a_pair_of_a_sample_counts_for_those_it_stands_for(seed: int, most: int) -> None:
     """Weights do what so many equal pairs would, of one query each, and what never varies stays undefined."""
@@ -227,6 +228,7 @@ def test_a_pair_of_a_sample_counts_for_those_it_stands_for(seed: int, most: int)
     assert effective(wrong, np.arange(40), seed, times / 7) is None
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(2, 5))
 def test_rho_is_the_mean_of_numpys_correlations(seed: int, judges: int) -> None:
     wrong = np.random.default_rng(seed).integers(-1, 2, (40, judges)).astype(float)

@@ -52,6 +52,7 @@ def test_a_judge_that_mostly_copies_is_found(copied: float) -> None:
     assert sum(finding is not None for finding in found) >= 90
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3, 5, 10])
 def test_honest_grades_are_left_alone(size: int) -> None:
     chance = np.random.default_rng(11)
@@ -59,12 +60,14 @@ def test_honest_grades_are_left_alone(size: int) -> None:
         assert first_finding([honest(chance, size) for _ in range(200)]) is None
 
 
+@pytest.mark.slow
 def test_grades_that_follow_the_query_are_left_alone() -> None:
     chance = np.random.default_rng(13)
     prompts = [grade * 8 if chance.random() < 0.5 else honest(chance, 8) for grade in GRADES * 40]
     assert first_finding(prompts) is None
 
 
+@pytest.mark.slow
 def test_nearly_all_the_worst_is_what_a_deep_pool_gives() -> None:
     chance = np.random.default_rng(17)
     for _ in range(10):

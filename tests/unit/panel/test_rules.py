@@ -187,6 +187,7 @@ def by_hand(said: Mapping[str, str], policy: Policy | ConsensusRule, scale: Scal
     return "contested" if split or (yes + left < for_ and no + left < against) else "incomplete"
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(panels())
 def test_any_rule_on_any_scale_again(panel: tuple[Scale, list[str], Policy | ConsensusRule, list[list[str]]]) -> None:
@@ -196,6 +197,7 @@ def test_any_rule_on_any_scale_again(panel: tuple[Scale, list[str], Policy | Con
     assert found.sort("doc_id")["verdict"].to_list() == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(panels(), st.data())
 def test_a_cascade_keeps_what_the_whole_panel_would_say(

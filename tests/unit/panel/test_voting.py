@@ -178,6 +178,7 @@ def test_dawid_skene_needs_three_judges() -> None:
 pairs_of_grades = st.lists(st.text("SABCD-.", min_size=3, max_size=3), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(pairs_of_grades, st.permutations(JUDGES), st.randoms(use_true_random=False))
 def test_the_definition_again_whatever_the_order(
@@ -201,6 +202,7 @@ def test_the_definition_again_whatever_the_order(
     assert found.equals(unanimous(ratings, JUDGES, FIVE))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(pairs_of_grades, st.permutations(JUDGES))
 def test_majority_and_one_grade_again(grades: list[str], panel: list[str]) -> None:

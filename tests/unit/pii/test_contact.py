@@ -121,6 +121,7 @@ def test_mobiles_that_were_made_up(
     assert value in found(around[0] + value + around[1], "mobile") or round_figures
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(MOBILE, NUMERALS, st.data(), st.sampled_from(["", " ", "-", "·"]), AROUND)
 def test_mobiles_in_numerals_that_were_made_up(
@@ -158,6 +159,7 @@ LOCAL = st.text(st.sampled_from("abcxyz019._%+-"), min_size=1, max_size=80).filt
 DOMAIN = st.sampled_from(["qq.com", "163.com", "mail.hospital.org.cn", "x-y.edu", "a.b.c.d.io"])
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(LOCAL, DOMAIN, st.booleans())
 def test_addresses_that_were_made_up(name: str, domain: str, wide: bool) -> None:

@@ -81,6 +81,7 @@ def forms(name: str) -> Iterator[tuple[str, int, int]]:
         yield frame.replace("{}", value), frame.index("{}"), frame.index("{}") + len(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_names_in_free_text_are_found_at_their_place(name: str) -> None:
     rows = list(forms(name))

@@ -13,6 +13,7 @@ FOUND = {
 """The shares in docs/evidence.md."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_what_was_found_is_found(name: str) -> None:
     read = list(rows(FOLDER / f"{name}.tsv"))

@@ -66,6 +66,7 @@ def test_another_key_gives_other_pseudonyms() -> None:
     assert write("address", "某路1号") == "[地址]"
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(PSEUDONYMS)), st.integers(0, 2**256 - 1))
 def test_no_recogniser_takes_a_pseudonym_for_real(kind: str, number: int) -> None:
     value = PSEUDONYMS[kind](number)
@@ -104,6 +105,7 @@ def test_masking_twice_changes_nothing(mode: str, language: str) -> None:
 PARTS = ["[电话]", "[", "]", "13912345678", "电话", "a", "■", "[private]", "0000", "＊", "中", "[姓名＊]"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(PARTS), max_size=10).map("".join))
 def test_recognisers_that_find_anything_mask_once_and_end(text: str) -> None:
     for mask in (careless(r".+"), careless(r"\[.*?\]", r"0+"), careless(r"[^电]", r"电话?", "00"), careless(r"\S")):
@@ -139,6 +141,7 @@ def test_patterns_and_words_of_a_user(tmp_path: Path) -> None:
     assert [span.recogniser for span in mask.mask("Bo Li,Ann1,案号1234").spans] == ["staff", "case"]
 
 
+@pytest.mark.slow
 @given(st.sets(st.text(alphabet="ab王李1 ", min_size=1, max_size=4).map(str.strip).filter(bool), min_size=1), st.data())
 def test_words_are_found_as_by_one_alternation(words: set[str], data: st.DataObject) -> None:
     text = data.draw(st.text(alphabet="ab王李1 ,", max_size=30))
@@ -181,6 +184,7 @@ def test_recognisers_can_be_left_out() -> None:
 TEXTS = [TEXT, "没有号码", "", "电话 010-61234870", "１３９１２３４５６７８", "a@b.cn" * 3] * 20
 
 
+@pytest.mark.slow
 def test_many_texts_are_masked_as_one_is() -> None:
     mask = masking()
     known = {1: [Span(0, 2, "name", "model")]}
@@ -197,6 +201,7 @@ def test_only_what_may_hold_something_is_looked_at() -> None:
         assert {each for each in mask.recognisers if each(text)} <= set(found.get(row, ()))
 
 
+@pytest.mark.slow
 def test_processes_give_what_one_gives_in_order() -> None:
     settings = Masking(mode="pseudonym", recognisers=["mobile", "landline", "email", "resident_id"])
     batches = [(number, (TEXTS[number : number + 7], {0: [Span(0, 1, "name", "m")]})) for number in range(0, 112, 7)]

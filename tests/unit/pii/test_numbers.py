@@ -3,6 +3,7 @@
 from datetime import date, timedelta
 from itertools import accumulate, pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def test_check_digit_of_cards() -> None:
     assert [digit for digit in "0123456789" if luhn(f"4992739871{digit}")] == ["6"]
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(cards(), st.sampled_from([" ", "-", "–", "  ", "\u3000"]))
 def test_every_form_of_a_card(number: str, cut: str) -> None:
@@ -201,6 +203,7 @@ def serials(draw: st.DrawFn) -> str:
     return "".join(draw(st.one_of(plain, small, large)))
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(AREAS, CITIES, st.sampled_from(["", *"·•・ -—.\u3000", "· "]), serials(), st.booleans())
 def test_every_form_of_a_plate(province: str, city: str, cut: str, serial: str, spaced: bool) -> None:
@@ -237,6 +240,7 @@ CODES = st.one_of(
 ).filter(lambda code: not code.startswith(("69", "97")))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.sampled_from([*PATIENTS["numbers"], *PATIENTS["english"]]), st.sampled_from(LINKS), CODES)
 def test_every_form_of_a_record(word: str, link: str, code: str) -> None:

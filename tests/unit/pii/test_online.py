@@ -83,6 +83,7 @@ NUMBER = st.tuples(st.sampled_from("123456789"), st.text(st.sampled_from("012345
 AFTER = st.sampled_from(["", "谢谢", "。", "，急", "）", "\n", " 谢谢"])
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.sampled_from(["微信", "微信号", "加我微信", "加vx", "VX：", "我的微信号是", "薇信 ", "wx:", "V信"]),
@@ -94,6 +95,7 @@ def test_wechat_ids_that_were_made_up(word: str, link: str, name: str, after: st
     assert found(f"你好{word}{link}{name}{after}", "wechat") == {name}
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.sampled_from(["QQ", "qq", "QQ号", "我的QQ", "扣扣", "QQ群", "Q号"]),
@@ -119,6 +121,7 @@ HOSTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     HOSTS,

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ WRITTEN = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(NAME, st.sampled_from(WRITTEN))
 def test_any_common_name_in_every_form(name: str, form: str) -> None:
@@ -63,6 +65,7 @@ def rows(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.slow
 def test_real_texts_name_eleven_people(shared_data: Path) -> None:
     """Two doctors, six friends, a neighbour and two patients are named in real texts; no word is taken for a name."""
     texts = [

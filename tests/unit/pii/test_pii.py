@@ -79,6 +79,7 @@ def test_offsets_count_code_points() -> None:
     assert mobile("𠮷🙂13912345678") == [Span(2, 13, "phone", "mobile")]
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="0138619@.-+() ax中１（）＠X[]", max_size=60))
 def test_masking_twice_is_masking_once(text: str) -> None:
     once = masked(text)
@@ -105,6 +106,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_masking_twice_is_masking_once_on_pieces_of_numbers(text: str) -> None:
     once = masked(text)
@@ -116,6 +118,7 @@ def test_unknown_recogniser() -> None:
         RECOGNISERS.load("mobil")
 
 
+@pytest.mark.slow
 def test_everything_planted_in_the_demo_is_found_and_nothing_else() -> None:
     planted = json.loads((ROOT / "tests/data").joinpath("demo_planted.json").read_text("utf-8"))
     rows = [row for name in ("queries", "corpus") for row in lines(resources.demo() / f"{name}.jsonl")]
@@ -136,6 +139,7 @@ def planted(folder: Path, *kinds: str) -> dict[str, list[tuple[int, int, str]]]:
 NAMES = [name for name in RECOGNISERS.names() if name.startswith("name_")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recognisers", "kinds", "count"),
     [
@@ -154,6 +158,7 @@ def test_what_is_planted_in_real_texts_is_found_at_its_place_and_nothing_more(
     assert sum(map(len, expected.values())) == count
 
 
+@pytest.mark.slow
 def test_medical_terms_hold_no_place_and_no_institution(shared_data: Path) -> None:
     terms = (shared_data / "synonyms" / "thuocl_medical_lexicon.tsv").read_text("utf-8").split()
     for name, said, named in (
@@ -167,6 +172,7 @@ def test_medical_terms_hold_no_place_and_no_institution(shared_data: Path) -> No
     assert not any(each.spans for each in mask_all(masker(Masking(recognisers=["address"]), "zh", b"key"), queries))
 
 
+@pytest.mark.slow
 def test_real_texts_without_personal_data_stay(shared_data: Path) -> None:
     rows = lines(shared_data / "pii" / "hard_negatives.jsonl")
     assert len(rows) == 315

@@ -58,6 +58,7 @@ def places(text: str) -> list[tuple[int, int, str]]:
     return [(span.start, span.end, span.kind) for span in MASKER.mask(text).spans]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_drawn_forms_are_found_whole_and_general_words_stay(form: str) -> None:
     draw = random.Random(15)

@@ -17,6 +17,7 @@ def places(names: list[str], text: str) -> list[tuple[int, int]]:
     return [(span.start, span.end) for span in resolve(spans)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", [name for name, each in GROUPS.items() if each["by"] != "all"])
 def test_what_is_marked_is_found(group: str) -> None:
     by = GROUPS[group]["by"]
@@ -25,6 +26,7 @@ def test_what_is_marked_is_found(group: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", [name for name, each in GROUPS.items() if each["by"] == "all"])
 def test_what_everything_together_masks(group: str) -> None:
     read = list(cases(group))
@@ -38,6 +40,7 @@ def test_what_everything_together_masks(group: str) -> None:
             assert (case.text, through.text) == (case.text, case.masked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", ["Alpha Beta Gamma ", "Alpha-Beta-Gamma ", "Alpha, Beta, ", "12 Alpha Beta ", "Karl-Marx-Str. "]
 )

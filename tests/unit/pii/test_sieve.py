@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import polars as pl
+import pytest
 import yaml
 
 from curate.core.records import Span
@@ -44,6 +45,7 @@ def counting(name: str, pattern: str, calls: Counter[tuple[str, str]]) -> Callab
     return found
 
 
+@pytest.mark.slow
 def test_the_scans_lose_nothing() -> None:
     texts = [*made(300, 5), "13912345678\ud800"]
     masked, whole = mask_all(MASKER, texts), list(map(MASKER.mask, texts))
@@ -68,6 +70,7 @@ def test_a_recogniser_looks_once_at_a_text_in_which_it_may_find_something() -> N
     assert set(calls.values()) == {1}
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_every_pattern_alone() -> None:
     texts = pl.Series(made(300, 6))
     found = suspects(MASKER.recognisers, texts)

@@ -1,5 +1,7 @@
 """What people write in chats, forms and advertisements, through the scan that real tables go through."""
 
+import pytest
+
 from benchmarks.pii_forms import FORMS
 from benchmarks.pii_forms import texts as made_up
 from curate.pii.settings import Masking, masker
@@ -20,6 +22,7 @@ def widths(text: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_scan_finds_what_the_recognisers_find_in_every_width() -> None:
     """A text that a trigger overlooks is never shown to its recogniser, and what stands in it leaves the machine."""
     texts = [case.text for case in cases("values as people write them")] + [

@@ -53,6 +53,7 @@ scalars = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max
 values = scalars | st.lists(scalars, max_size=3) | st.dictionaries(st.text(max_size=5), scalars, max_size=3)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(PLACES), values), min_size=1, max_size=4))
 def test_what_is_assigned_is_read_back(assignments: list[tuple[str, Json]]) -> None:
     text, expected = TEXT, cast("Settings", parse_yaml(TEXT))

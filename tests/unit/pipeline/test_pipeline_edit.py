@@ -42,6 +42,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.sampled_from(HEADS), st.sampled_from(JUDGES), st.sampled_from(CONSENSUS), st.booleans(), st.booleans())
 def test_two_settings_change_and_everything_else_stays(

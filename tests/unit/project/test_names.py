@@ -4,6 +4,8 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
+import pytest
+
 from tests import ROOT
 
 PLACEHOLDERS = frozenset(
@@ -27,6 +29,7 @@ def stored_names(tree: ast.Module) -> Iterator[str]:
             yield node.arg
 
 
+@pytest.mark.slow
 def test_placeholder_names_are_rare() -> None:
     """Few names of the package are placeholders."""
     names, placeholders = 0, Counter[str]()

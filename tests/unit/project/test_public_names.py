@@ -7,6 +7,8 @@ from inspect import signature
 from pkgutil import walk_packages
 from typing import get_origin
 
+import pytest
+
 import curate
 from curate.runs.index import load
 from tests import ROOT
@@ -22,6 +24,7 @@ def test_all_is_sorted_and_complete() -> None:
     assert set(curate.__all__) == set(curate._HOMES)
 
 
+@pytest.mark.slow
 def test_every_command_is_a_function_with_the_same_keywords() -> None:
     for entry in load():
         function = getattr(curate, re.sub("[ -]", "_", entry["words"]))
@@ -37,6 +40,7 @@ def test_every_public_class_and_function_says_what_it_is() -> None:
             assert (found.__doc__ or "").strip(), f"{name} has no docstring"
 
 
+@pytest.mark.slow
 def test_public_names_stay_what_they_are_when_every_module_is_imported() -> None:
     before = {name: getattr(curate, name) for name in curate.__all__}
     for module in walk_packages(curate.__path__, "curate."):

@@ -63,6 +63,7 @@ def listed(hits: Iterable[Best]) -> list[Hits]:
     return [list(zip(rows.tolist(), scores.tolist(), strict=True)) for rows, scores in hits]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WHOLE)
 def test_an_index_that_looks_at_all_gives_the_hits_and_scores_of_exact_search(
     kind: str, documents: Vectors, tmp_path: Path

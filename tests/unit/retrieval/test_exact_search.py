@@ -51,6 +51,7 @@ def tied(draw: st.DrawFn) -> tuple[Vectors, Vectors, list[str], int]:
     return queries, documents, ids, draw(st.integers(1, 15))
 
 
+@pytest.mark.slow
 @given(tied(), st.integers(1, 5))
 def test_order_is_exact_product_then_id(case: tuple[Vectors, Vectors, list[str], int], block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -59,6 +60,7 @@ def test_order_is_exact_product_then_id(case: tuple[Vectors, Vectors, list[str],
         assert found(*case) == brute_force(*case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 7, 100, 300, 1000])
 def test_products_that_float32_cannot_tell_apart(k: int) -> None:
     rng = np.random.default_rng(5)
@@ -70,6 +72,7 @@ def test_products_that_float32_cannot_tell_apart(k: int) -> None:
     assert found(queries, documents, ids, k) == brute_force(queries, documents, ids, k)
 
 
+@pytest.mark.slow
 def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(6)
     documents = unit(rng.integers(-2, 3, (500, 8)))  # few directions: hundreds of ties
@@ -117,6 +120,7 @@ def test_vectors_whose_products_float32_cannot_hold_are_refused() -> None:
         found(long[:1], long, list("ab"), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1e-22, 1e-20, 1.0])
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
 def test_vectors_of_any_precision_and_length(kind: npt.DTypeLike, length: float) -> None:

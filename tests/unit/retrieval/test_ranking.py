@@ -66,6 +66,7 @@ documents = st.lists(st.sampled_from([f"d{number}" for number in range(14)]), un
 some_rankings = st.dictionaries(st.sampled_from(["bm25", "e5", "use", "gte"]), documents, max_size=4)
 
 
+@pytest.mark.slow
 @given(some_rankings, st.integers(1, 16))
 def test_pools_are_what_their_definitions_say(rankings: Rankings, size: int) -> None:
     fused = literal_fusion(rankings)
@@ -75,6 +76,7 @@ def test_pools_are_what_their_definitions_say(rankings: Rankings, size: int) -> 
     assert pooled(rankings, size, "round-robin") == literal_turns(rankings, size)
 
 
+@pytest.mark.slow
 @given(some_rankings, some_rankings, st.integers(1, 16), st.randoms())
 def test_order_of_rows_and_other_queries_change_nothing(
     one: Rankings, two: Rankings, size: int, chance: random.Random
@@ -162,6 +164,7 @@ def test_ndcg_without_a_relevant_document_is_not_defined() -> None:
 some_hits = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([-1.0, 0.5, 1.0, math.inf]), st.integers(0, 5)))
 
 
+@pytest.mark.slow
 @given(some_hits, st.integers(1, 5), st.booleans())
 def test_lists_are_put_in_order_and_cut(rows: list[tuple[int, float, int]], depth: int, straight: bool) -> None:
     """Each query's documents by their best score, then by number; lists that are in order already, and any."""

@@ -98,6 +98,7 @@ def test_who_reads_the_sample_does_not_adjudicate_it(desk: Desk) -> None:
         access.invite("ANNA", "lead")
 
 
+@pytest.mark.slow
 def test_wrong_codes_are_counted_while_a_code_is_open_and_no_longer(desk: Desk) -> None:
     access = Access(desk)
     assert access.enter("00000000") is None

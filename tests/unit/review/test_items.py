@@ -233,6 +233,7 @@ def test_a_margin_gives_the_smallest_size(run: Path) -> None:
     assert items.plan(run, SampleOptions(name="sts", of="sts", margins=("precision=0.1",))) == planned
 
 
+@pytest.mark.slow
 @given(st.integers(2, 60), st.booleans())
 def test_items_of_any_classes_get_a_sheet(number: int, single: bool) -> None:
     """Their answers are classes of which there may be many, with one text to read or two."""

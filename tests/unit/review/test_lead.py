@@ -48,6 +48,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_figures_are_of_the_sample_that_was_read_and_of_all_pairs(run: Path) -> None:
     figures = found(run)
     assert (figures["sample"], figures["read"], figures["judged"]) == ("whole", 400, 1600)

@@ -201,6 +201,7 @@ def test_answers_outweigh_a_guess_as_they_come_in() -> None:
 # What the intervals hold: 300 samples each.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["both", "recall"])
 @pytest.mark.parametrize(
     "truth", ["some missed", "few: 0.02 % of all D", "0.02 % of all D alone", "0.1 % of deep D alone"]

@@ -71,6 +71,7 @@ def figures(run: Path, truth: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     return prove(read_by_two(drawn, truth)).to_json()
 
 
+@pytest.mark.slow
 def test_labels_change_no_figure(pool: tuple[Path, Mapping[tuple[str, str], str]], tmp_path: Path) -> None:
     run, truth = pool
     found = [figures(folder, truth) for folder in (on(run, FIVE, tmp_path / "a"), on(run, WORDS, tmp_path / "b"))]

@@ -179,6 +179,7 @@ def audit(pool: Pool, tmp_path: Path) -> Pool:
     return copy, truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "options", "expected"),
     [
@@ -204,6 +205,7 @@ def test_a_small_sample_is_read_twice_completely() -> None:
     assert SampleOptions(size=40, assessors=TWO).share_twice(40) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["labels", "audit"])
 def test_open_rows_widen_the_figures_to_what_any_answers_give(audit: Pool, of: str) -> None:
     """Whatever people answer to the open rows, the estimate is within the bounds; none are shown up to 5 % open."""
@@ -246,6 +248,7 @@ def audit_tables(run: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     return read_table(run / "consensus", "verdicts"), read_table(run / "diversify", "qrels")
 
 
+@pytest.mark.slow
 def test_a_plan_of_an_audit_says_how_many_answers_a_half_width_needs(audit: Pool) -> None:
     run, _ = audit
     stratified, planned = plan(run, SampleOptions("audit", size=300, of="audit"))
@@ -425,6 +428,7 @@ def test_the_first_reader_counts_until_a_final_answer_does(pool: Pool) -> None:
     assert figures["adjudicated"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("torn", [b"{", b'{"row', b'{"row_id": "r000', b'{"row_id": "r00001-abcdef", "note": "{1}'])
 def test_answers_survive_a_torn_line_and_say_nothing_twice(pool: Pool, torn: bytes) -> None:
     run, _ = pool

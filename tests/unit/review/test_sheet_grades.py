@@ -138,6 +138,7 @@ def test_the_five_grades_have_the_sheet_that_they_had() -> None:
     assert page["D1"].value == "grade"
 
 
+@pytest.mark.slow
 @given(scales(), st.sampled_from(["csv", "xlsx"]), st.randoms(use_true_random=False))
 def test_labels_of_any_scale_come_back(scale: Scale, kind: str, chance: object) -> None:
     cells = [*scale.labels, *scale.labels]

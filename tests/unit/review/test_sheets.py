@@ -81,6 +81,7 @@ def test_a_plain_text_stays_as_it_is(text: str) -> None:
 # legal damage
 
 
+@pytest.mark.slow
 @given(samples(), NAMES, savings, st.integers())
 def test_every_legal_damage_gives_exactly_what_was_typed(rows: Rows, name: str, saving: Saving, seed: int) -> None:
     table = handed_out(rows, name)
@@ -97,6 +98,7 @@ def test_every_legal_damage_gives_exactly_what_was_typed(rows: Rows, name: str, 
         assert signed_by(read(content, "sheet.csv", ZH), ["other", name]) == name
 
 
+@pytest.mark.slow
 @given(samples(), NAMES, st.integers())
 def test_xlsx_gives_exactly_what_was_typed(rows: Rows, name: str, seed: int) -> None:
     table = handed_out(rows, name)
@@ -221,6 +223,7 @@ def foreign_row(table: Table) -> None:
 OTHERS = "r00009-zzzzzz"
 
 
+@pytest.mark.slow
 @given(savings, st.sampled_from(sorted(ILLEGAL)))
 def test_an_illegal_change_is_reported_and_holds_back_its_row_alone(saving: Saving, name: str) -> None:
     table = filled()
@@ -236,6 +239,7 @@ def test_an_illegal_change_is_reported_and_holds_back_its_row_alone(saving: Savi
     assert said(returned) == {FIRST: ("A", ""), THIRD: ("A", "")}
 
 
+@pytest.mark.slow
 @given(savings)
 def test_swapped_ids_are_reported_on_both_lines(saving: Saving) -> None:
     table = filled()
@@ -247,6 +251,7 @@ def test_swapped_ids_are_reported_on_both_lines(saving: Saving) -> None:
     assert said(returned) == {THIRD: ("A", "")}
 
 
+@pytest.mark.slow
 @given(savings, st.permutations([0, 1, 2, 3]))
 def test_a_contradiction_is_reported_on_its_second_line(saving: Saving, order: list[int]) -> None:
     table = filled()
@@ -261,6 +266,7 @@ def test_a_contradiction_is_reported_on_its_second_line(saving: Saving, order: l
     assert said(returned) == {FIRST: ("A", ""), THIRD: ("A", "")}
 
 
+@pytest.mark.slow
 @given(samples(), st.data())
 def test_every_edited_text_is_found(rows: Rows, data: st.DataObject) -> None:
     row_id, column = data.draw(st.sampled_from(sorted(rows))), data.draw(st.sampled_from([0, 1]))
@@ -306,6 +312,7 @@ def test_cells_that_no_header_covers_are_reported() -> None:
     assert said(returned) == {SECOND: ("B", "fine")}
 
 
+@pytest.mark.slow
 @given(samples(), savings, st.randoms(use_true_random=False))
 def test_no_problem_repeats_a_text(rows: Rows, saving: Saving, draw: random.Random) -> None:
     secret = "机密病历某某某的诊断是什么"

@@ -44,6 +44,7 @@ def gain(ranked: list[str], good: set[str]) -> float:
     return sum(1 / math.log2(n + 2) for n, doc in enumerate(ranked[:10]) if doc in good) / best
 
 
+@pytest.mark.slow
 @given(RUNS, st.integers(1, 20), st.sets(st.integers(0, 11)), st.sampled_from(NAMES))
 def test_counted_again_without_frames(
     runs: list[tuple[list[str], ...]], size: int, good: set[int], without: str
@@ -118,6 +119,7 @@ def test_bands_and_curve() -> None:
     assert deeper.curve(pairs) == [1, 3, 4, 4, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5, 5]
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["q1", "q2", "q3"]), st.lists(st.integers(0, 1), min_size=1), min_size=1))
 def test_bands_cover_every_pair_once(flags: dict[str, list[int]]) -> None:
     pairs = marked(flags)

@@ -45,6 +45,7 @@ def test_every_second_pair_of_each_sum_of_three_real_judges(shared_data: Path) -
     assert shown(found[0.45]) == (6, 0.3753, 0.4118, 0.3903, 0.4767)
 
 
+@pytest.mark.slow
 def test_the_promise_is_broken_in_a_tenth_of_reviews_at_most_and_more_often_among_those_that_announce() -> None:
     """2,000 reviews of a pool of which the true wrong shares by sum are known."""
     random = np.random.default_rng(5)

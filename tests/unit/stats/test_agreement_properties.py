@@ -72,6 +72,7 @@ def same(found: npt.ArrayLike | None, want: Fraction | float | None) -> bool:
     return figure is want if figure is None or want is None else figure == pytest.approx(float(want), abs=1e-12)
 
 
+@pytest.mark.slow
 @SAME
 @given(MATRICES)
 def test_literal_loops(codes: Rows) -> None:
@@ -83,6 +84,7 @@ def test_literal_loops(codes: Rows) -> None:
         assert same(prevalence(sums)[category], parts(codes)[category] if any(rated(codes)) else None)
 
 
+@pytest.mark.slow
 @SAME
 @given(MATRICES)
 def test_summary_holds_these_figures(codes: Rows) -> None:
@@ -98,6 +100,7 @@ def test_summary_holds_these_figures(codes: Rows) -> None:
     assert found.estimator == ("complete" if complete else "gwet")
 
 
+@pytest.mark.slow
 @SAME
 @given(MATRICES)
 def test_cohen_in_literal_loops(codes: Rows) -> None:
@@ -109,6 +112,7 @@ def test_cohen_in_literal_loops(codes: Rows) -> None:
         assert same(cohen(crosstab(mirrored(first), mirrored(second), K), scheme), want)
 
 
+@pytest.mark.slow
 @SAME
 @given(MATRICES, st.randoms(use_true_random=False))
 def test_order_of_raters_and_items_changes_nothing(codes: Rows, random: Random) -> None:
@@ -120,6 +124,7 @@ def test_order_of_raters_and_items_changes_nothing(codes: Rows, random: Random) 
         assert same(statistic(sums), scalar(statistic(before)))
 
 
+@pytest.mark.slow
 @SAME
 @given(MATRICES, st.permutations(range(K)))
 def test_names_of_categories_do_not_matter_to_nominal_figures(codes: Rows, names: list[int]) -> None:
@@ -139,6 +144,7 @@ def test_a_scale_upside_down_measures_the_same(codes: Rows) -> None:
         assert same(statistic(after), scalar(statistic(before)))
 
 
+@pytest.mark.slow
 @SAME
 @given(MATRICES)
 def test_items_twice(codes: Rows) -> None:
@@ -152,6 +158,7 @@ def test_items_twice(codes: Rows) -> None:
             assert same(alpha(twice, level), 1 - (1 - figure) * (2 * ratings - 1) / (2 * ratings - 2))
 
 
+@pytest.mark.slow
 @SAME
 @given(MATRICES, st.data())
 def test_clusters_add_up(codes: Rows, data: st.DataObject) -> None:

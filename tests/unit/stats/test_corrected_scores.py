@@ -66,6 +66,7 @@ def test_all_pairs_read_give_the_truth_and_no_width(real: Assessed) -> None:
     assert whole.new_queries > 0.1
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_truth_in_93_of_100_samples_for_differences_too() -> None:
     """2,000 samples of 200 of the 1,000 pairs in the top tens of two systems, 50 queries, four strata of votes."""
     random = np.random.default_rng(3)
@@ -87,6 +88,7 @@ def test_the_interval_holds_the_truth_in_93_of_100_samples_for_differences_too()
     assert (held / 2000 <= 0.985).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [60, 200])
 def test_the_interval_holds_where_relevant_pairs_stand_higher_than_votes_show(read: int) -> None:
     """The variance that supposes them to weigh as much as others held .911 (60 read) and .915 (200)."""

@@ -136,6 +136,7 @@ MATRICES = st.lists(st.lists(st.integers(-1, K - 1), min_size=3, max_size=3), mi
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(MATRICES, st.integers(1, 6))
 def test_literal_loops(codes: list[list[int]], rounds: int) -> None:
@@ -148,6 +149,7 @@ def test_literal_loops(codes: list[list[int]], rounds: int) -> None:
     assert np.isnan(found.posterior[~np.array(rated)]).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(MATRICES)
 def test_the_likelihood_never_falls(codes: list[list[int]]) -> None:
@@ -163,6 +165,7 @@ def same(one: Fit, other: Fit, raters: list[int], names: list[int]) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(MATRICES, st.permutations(range(3)), st.permutations(range(K)))
 def test_names_of_raters_and_categories_do_not_matter(

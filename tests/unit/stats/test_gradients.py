@@ -21,6 +21,7 @@ SHARED = ROOT.parent / "shared" / "data"
 GROUPS = st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2, max_size=8)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(GROUPS)
 def test_figures_against_plain_loops(groups: list[list[int]]) -> None:
@@ -93,6 +94,7 @@ def figures(items: Series, destinations: list[str] | None = None) -> list[float]
     return [*(round(value or 0, 3) for value in values), found.undefined]
 
 
+@pytest.mark.slow
 @needs_data
 def test_the_published_figures_of_overlap_on_chinese_mixes() -> None:
     pairs = chinese(SHARED)
@@ -108,6 +110,7 @@ def test_the_published_figures_of_overlap_on_chinese_mixes() -> None:
     assert variants["x"][:2] == [0.520, 0.669]
 
 
+@pytest.mark.slow
 @needs_data
 def test_the_published_figures_of_overlap_on_english_mixes() -> None:
     pairs = english(SHARED)
@@ -115,6 +118,7 @@ def test_the_published_figures_of_overlap_on_english_mixes() -> None:
     assert figures(series(pairs[:2_000]))[:2] == [0.261, 0.374]
 
 
+@pytest.mark.slow
 @needs_data
 def test_the_published_figures_of_overlap_on_edits() -> None:
     items = edited(SHARED)

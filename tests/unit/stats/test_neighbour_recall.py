@@ -50,6 +50,7 @@ def naive(vectors: Matrix, found: Chains, protocol: str) -> list[tuple[int, int,
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [1, 40, neighbour_recall.CELLS])
 @given(sizes=st.lists(st.integers(1, 5), min_size=2, max_size=8), unordered=st.integers(0, 3), seed=st.integers(0, 999))
 def test_ranks_are_those_of_a_loop(cells: int, sizes: list[int], unordered: int, seed: int) -> None:
@@ -95,6 +96,7 @@ def test_silhouettes_are_those_of_scikit_learn(texts: int, labels: int, seed: in
         assert silhouette.silhouettes(vectors, codes) == pytest.approx(theirs, abs=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(texts=st.integers(6, 30), levels=st.integers(2, 30), seed=st.integers(0, 999))
 def test_the_weighted_auroc_is_that_of_texts_that_are_repeated(texts: int, levels: int, seed: int) -> None:

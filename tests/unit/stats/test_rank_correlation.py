@@ -35,6 +35,7 @@ def test_one_system_has_no_order() -> None:
     assert tau_b({"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 2.0}) is None
 
 
+@pytest.mark.slow
 @given(SCORES, SCORES)
 def test_tau_is_that_of_scipy(one: dict[str, float], other: dict[str, float]) -> None:
     names = sorted(one.keys() & other.keys())

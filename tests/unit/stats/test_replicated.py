@@ -37,6 +37,7 @@ def on(score: Score, times: Ints) -> float:
     return float(score(times[None, :].astype(float))[0])
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_average_precision_is_scikit_learn_s(rows: list[tuple[int, int, int]]) -> None:
     scores, marks, times = drawn(rows)
@@ -49,6 +50,7 @@ def test_average_precision_is_scikit_learn_s(rows: list[tuple[int, int, int]]) -
     assert found == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_spearman_is_scipy_s(rows: list[tuple[int, int, int]]) -> None:
     one, other, times = drawn(rows)
@@ -60,6 +62,7 @@ def test_spearman_is_scipy_s(rows: list[tuple[int, int, int]]) -> None:
         assert found == pytest.approx(spearmanr(here, there)[0], abs=1e-9)
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_v_measure_is_scikit_learn_s(rows: list[tuple[int, int, int]]) -> None:
     labels, clusters, times = drawn(rows)
@@ -71,6 +74,7 @@ def test_v_measure_is_scikit_learn_s(rows: list[tuple[int, int, int]]) -> None:
     assert on(whole, times) == pytest.approx(expected, abs=1e-9), "drawn by the resample instead"
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_macro_f1_is_scikit_learn_s_mean_over_classifiers(rows: list[tuple[int, int, int]]) -> None:
     labels, predicted, times = drawn(rows)

@@ -35,6 +35,7 @@ def test_codes_in_every_guise() -> None:
     assert measure(np.array([[True, False]]), 2) == measure([[1, 0]], 2)
 
 
+@pytest.mark.slow
 def test_a_million_items_equal_statsmodels() -> None:
     random = np.random.default_rng(7)
     truth = random.integers(0, 5, (1_000_000, 1))

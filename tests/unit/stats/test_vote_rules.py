@@ -57,6 +57,7 @@ def test_rules_of_three_and_five_on_all_pairs(real: Assessed) -> None:
     assert (round(both / strict.sum(), 4), round(both / real.relevant.sum(), 4)) == (0.7216, 0.3692)
 
 
+@pytest.mark.slow
 def test_choosing_flatters_and_costs_against_the_rule_that_nobody_chose(real: Assessed) -> None:
     """Over the 13 starts of the pilot: shown in it, kept outside of it, and 2 of 5 outside of it.
 

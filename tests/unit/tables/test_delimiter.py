@@ -21,6 +21,7 @@ def written(tmp_path: Path, text: str, name: str = "t.csv") -> File:
     return File(tmp_path / name, "csv")
 
 
+@pytest.mark.slow
 @given(st.lists(CELL, min_size=1, max_size=8), st.sampled_from(CANDIDATES))
 def test_what_a_csv_writer_wrote_is_read_back(texts: list[str], sign: str) -> None:
     from tempfile import TemporaryDirectory

@@ -50,6 +50,7 @@ def test_text_without_a_bracket_stays(text: str) -> None:
     assert strip(text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     ["<", "<!--", "<a ", "<div>", "<script>", "</", '<a b="', "<a b='\" ", "<p " + "a=b " * 50, "<b>\n \n", "&lt"],

@@ -59,6 +59,7 @@ def test_the_encoding_inside_is_found(codec: str, tmp_path: Path) -> None:
     assert values(file) == [{"编号": "1", "问题": "医生, 我头痛"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["gz", "zst", "bz2"])
 @pytest.mark.parametrize("damage", ["cut", "other"])
 def test_a_broken_archive_is_a_sentence(ending: str, damage: str, tmp_path: Path) -> None:
@@ -322,6 +323,7 @@ def test_an_unknown_id_of_ir_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.tables["corpus"][0].name == "beir/everyday/test"
 
 
+@pytest.mark.slow
 def test_a_data_set_of_the_package_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
     package = pytest.importorskip("ir_datasets", reason="the extra `irds` is not installed")

@@ -92,6 +92,7 @@ def test_rates_have_the_unit_that_suits_them() -> None:
     assert [wording.elapsed(each) for each in (9.9, 200, 7500)] == ["9 s", "3 min 20 s", "2 h 5 min"]
 
 
+@pytest.mark.slow
 @given(
     label=st.text(st.sampled_from("encoding 编码 e5 ，模型/x"), max_size=60),
     unit=st.sampled_from(["", "texts", "bytes"]),

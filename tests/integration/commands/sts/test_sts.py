@@ -33,6 +33,7 @@ from tests.support import machine
 from tests.support.pools import step, table
 from tests.support.runs import curate, tiny
 from tests.support.steps import beir
+from tests.support.trials import accepting
 from tests.vendor import Call, Fault, Vendor, error, refusal, says, vendor
 
 KILLER = ROOT / "tests/support/killer.py"
@@ -516,21 +517,22 @@ def test_the_splits_share_no_query_no_word_and_no_pair(tmp_path: Path) -> None:
     assert rows["query_id"].n_unique() == len(rows) == 450
 
 
-def test_five_thousand_pairs_in_exact_shares(tmp_path: Path) -> None:
-    run, report = offline(tmp_path, many(16_000), test=5_000, train=2_000)
+@pytest.mark.parametrize("hundreds", [5, *accepting(50)])
+def test_pairs_are_drawn_in_exact_shares(hundreds: int, tmp_path: Path) -> None:
+    run, report = offline(tmp_path, many(320 * hundreds), test=100 * hundreds, train=40 * hundreds)
     rows = pairs(run)
     counted = Counter(rows.select("split", "kind").iter_rows())
     assert counted == {
-        ("test", "positive"): 2_400,
-        ("test", "hard"): 1_300,
-        ("test", "easy"): 1_300,
-        ("train", "positive"): 960,
-        ("train", "hard"): 520,
-        ("train", "easy"): 520,
+        ("test", "positive"): 48 * hundreds,
+        ("test", "hard"): 26 * hundreds,
+        ("test", "easy"): 26 * hundreds,
+        ("train", "positive"): 96 * hundreds // 5,
+        ("train", "hard"): 52 * hundreds // 5,
+        ("train", "easy"): 52 * hundreds // 5,
     }
     found: Any = report.facts
     assert found["splits"]["test"]["positive_share"] == 0.48
-    assert rows["sentence2"].n_unique() == 7_000
+    assert rows["sentence2"].n_unique() == 140 * hundreds
     assert all(0.7 <= len(two) / len(one) <= 1.3 for one, two in rows.select("sentence1", "sentence2").iter_rows())
 
 

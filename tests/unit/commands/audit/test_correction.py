@@ -163,6 +163,7 @@ def audited(world: World, queries: int, size: int, seed: int) -> tuple[audit_cor
     return missed, wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("queries", "size"), [(200, 500), (50, 500)])
 def test_corrected_means_are_unbiased_and_their_intervals_cover_the_population(queries: int, size: int) -> None:
     world = World()
@@ -177,6 +178,7 @@ def test_corrected_means_are_unbiased_and_their_intervals_cover_the_population(q
         assert 0.93 <= covered <= 0.985
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("queries", "least"), [(200, 0.93), (50, 0.91)])
 def test_plain_means_of_judges_without_errors_cover_the_population(queries: int, least: float) -> None:
     """The interval is `audit.mean`'s, worked out for all seeds at once."""

@@ -163,6 +163,7 @@ def test_repaired_labels(compared: pl.DataFrame) -> None:
     assert set(repaired.filter(pl.col("query_id") == "q2")["doc_id"]) == {"d1", "d2", "d6"}, "what is open stays"
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_accounts_hold_and_a_patch_repairs(data: st.DataObject) -> None:
     queries, docs = [f"q{n}" for n in range(4)], [f"d{n}" for n in range(6)]

@@ -40,6 +40,7 @@ def test_for_equal_nets_it_is_chaos_bound_before_its_correction(each: int, twice
     assert chao(once, twice, nets) == pytest.approx(wanted * (once - 1) / once)
 
 
+@pytest.mark.slow
 @given(TABLES)
 def test_counted_again_with_sets(table: list[tuple[int, list[bool]]]) -> None:
     names = ["a", "b", "c"]
@@ -63,6 +64,7 @@ def test_counted_again_with_sets(table: list[tuple[int, list[bool]]]) -> None:
         assert figure.value == pytest.approx(wanted, abs=1e-6)
 
 
+@pytest.mark.slow
 @given(TABLES, st.permutations([0, 1, 2]))
 def test_the_order_of_retrievers_and_documents_changes_nothing(
     table: list[tuple[int, list[bool]]], order: list[int]
@@ -128,6 +130,7 @@ def test_too_high_where_nets_find_what_the_others_cannot() -> None:
     assert np.mean([c.any(axis=1).sum() + bound(c) for c in catches]) > 600
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_share_that_was_found() -> None:
     held = []
     for seed in range(200):

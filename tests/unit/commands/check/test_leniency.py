@@ -22,6 +22,7 @@ def table(rows: Sequence[Row], weights: list[float] | None = None) -> pl.DataFra
     return found if weights is None else found.with_columns(weight=pl.Series(weights, dtype=pl.Float64))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(FIVE.labels), st.sampled_from(FIVE.labels)), min_size=1, max_size=50))
 def test_every_figure_counted_by_hand(rows: list[Row]) -> None:
     found = against(table(rows), 7, FIVE)

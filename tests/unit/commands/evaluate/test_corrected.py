@@ -121,6 +121,7 @@ def test_a_model_with_a_document_outside_the_frame_gets_no_score(real: tuple[Boa
     assert any("no corrected score of new (10.0 %)" in each for each in corrected.warnings("t", found))
 
 
+@pytest.mark.slow
 def test_answers_that_depend_on_relevance_bias_a_score_and_are_warned_of() -> None:
     """Of 1,000 pairs, 60 % relevant, 300 are drawn; of the relevant ones half are not answered."""
     random = np.random.default_rng(11)

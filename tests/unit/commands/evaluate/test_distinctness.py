@@ -23,6 +23,7 @@ def side(scores: Floats, queries: int, seed: int, noise: float = 0.2) -> Benchma
     return BenchmarkScores([of_sums(each, mean) for each in sums], queries)
 
 
+@pytest.mark.slow
 @given(COLUMNS)
 def test_both_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
     one, other = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))

@@ -19,6 +19,7 @@ def module(folder: Path, **tensors: Any) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_headers_count_what_the_loaded_model_has() -> None:
     from sentence_transformers import SentenceTransformer
 

@@ -17,6 +17,7 @@ FOUND = st.dictionaries(st.sampled_from(DOCS), st.sampled_from([0.0, 0.1 + 0.2, 
 GAINS = st.dictionaries(st.sampled_from(DOCS), st.integers(0, 3), min_size=1).filter(lambda gains: any(gains.values()))
 
 
+@pytest.mark.slow
 @given(FOUND, GAINS)
 def test_equals_pytrec_eval(found: dict[str, float], gains: dict[str, int]) -> None:
     theirs = pytrec_eval.RelevanceEvaluator({"q": gains}, {"ndcg_cut.10", "map_cut.10"}).evaluate({"q": found})["q"]
@@ -25,6 +26,7 @@ def test_equals_pytrec_eval(found: dict[str, float], gains: dict[str, int]) -> N
     assert item_scores.average_precision(order, gains) == pytest.approx(theirs["map_cut_10"], abs=1e-6)
 
 
+@pytest.mark.slow
 @given(FOUND, GAINS)
 def test_binary_labels_give_what_the_pool_measures(found: dict[str, float], gains: dict[str, int]) -> None:
     relevant = {doc for doc, gain in gains.items() if gain}

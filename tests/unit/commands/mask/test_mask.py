@@ -36,6 +36,7 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_texts_titles_and_spans(run: Path) -> None:
     report = step(run, "mask", {})
     assert table(run, "queries") == [("q1", "请打[电话]", "queries.jsonl")]
@@ -145,6 +146,7 @@ def test_the_same_input_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
     assert files.digests(run / "mask") == first
 
 
+@pytest.mark.slow
 def test_demo_keeps_its_texts_but_for_what_was_planted(tmp_path: Path) -> None:
     step(tmp_path / "run", "ingest", {"source": str(resources.demo())})
     report = step(tmp_path / "run", "mask", {})

@@ -127,6 +127,7 @@ def drawn(folder: Path, language: str = "en") -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
+@pytest.mark.slow
 def test_figures_are_the_same_bytes_without_dates_and_as_vectors(tmp_path: Path) -> None:
     first = drawn(tmp_path / "a")
     assert first == drawn(tmp_path / "b")
@@ -150,6 +151,7 @@ def test_seventy_models_differ_in_colour_or_shape() -> None:
     assert len({(COLOURS[at % len(COLOURS)], SHAPES[at % len(SHAPES)]) for at in range(70)}) == 70
 
 
+@pytest.mark.slow
 def test_names_cannot_become_formulas(tmp_path: Path) -> None:
     named = [{**TASKS[0], "name": r"$\frac{1}{0}$ $", "speed": None}]
     PaperFigures(tmp_path, named, words("zh")).scores()

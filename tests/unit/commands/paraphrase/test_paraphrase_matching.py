@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def built(rows: list[tuple[str, int, str, float]]) -> list[MatchItem]:
     return [MatchItem(str(at), *row) for at, row in enumerate(rows)]
 
 
+@pytest.mark.slow
 @given(ITEMS, st.integers(1, 12), st.integers(0, 40))
 def test_every_class_has_as_many_of_each_label(
     rows: list[tuple[str, int, str, float]], classes: int, most: int

@@ -16,6 +16,7 @@ from tests import ROOT
 LEGACY = ROOT.parent / "shared" / "data"
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=60), st.integers(1, 5), st.integers(0, 9))
 def test_each_ten_documents_have_a_length_of_each_tenth(real: list[int], tens: int, seed: int) -> None:
     real = sorted(real)
@@ -33,6 +34,7 @@ def test_without_real_queries_lengths_are_spread() -> None:
     assert 14.5 < sum(found) / len(found) < 15.5
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=80), st.integers(1, 12))
 def test_classes_hold_equal_shares_but_for_ties(real: list[int], count: int) -> None:
     classes = LengthClasses(real, count)
@@ -71,6 +73,7 @@ def test_the_longest_run_ignores_case_width_and_punctuation() -> None:
     assert longest_run("痛风能喝酒吗", "痛风患者不能喝酒。") == 3 / 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "copies"), [("zh_legacy", 1), ("medquad_legacy_en", 15)])
 def test_real_queries_are_hardly_ever_copies(name: str, copies: int) -> None:
     """The default of `copied` leaves real queries alone: measured on real pairs."""

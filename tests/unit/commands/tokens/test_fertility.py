@@ -14,6 +14,7 @@ def units(text: str) -> list[str]:
     return [text[start:end] for start, end in zip(found.starts, found.ends, strict=True)]
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_units_are_everything_but_white_space(text: str) -> None:
     assert "".join(units(text)) == "".join(text.split())

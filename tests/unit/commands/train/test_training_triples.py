@@ -118,6 +118,7 @@ def made(positives: list[list[int]], groups: list[str] | None = None) -> TrainTr
     return TrainTriples(Path("t"), "", queries, texts, positives, none, groups or [""] * len(positives))
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=2), min_size=30, max_size=60), st.integers(0, 5))
 def test_no_dev_query_shares_a_positive_with_training(positives: list[list[int]], seed: int) -> None:
     found = made(positives)
