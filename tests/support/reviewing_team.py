@@ -177,7 +177,7 @@ class Site:
         self._wait()
 
     def _wait(self) -> None:
-        ends = time.monotonic() + 40
+        ends = time.monotonic() + 120
         while time.monotonic() < ends and self.process.poll() is None:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), timeout=1):

@@ -54,7 +54,7 @@ def elsewhere(script: str = "last", **options: float | int | str | Path) -> Iter
 
 
 def _port(told: Path, process: "subprocess.Popen[bytes]") -> str:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while time.monotonic() < until and process.poll() is None:
         with contextlib.suppress(FileNotFoundError):
             return told.read_text()
@@ -63,5 +63,5 @@ def _port(told: Path, process: "subprocess.Popen[bytes]") -> str:
 
 
 def _get(address: str) -> Any:
-    with urllib.request.urlopen(address, timeout=30) as reply:
+    with urllib.request.urlopen(address, timeout=120) as reply:
         return json.load(reply)

@@ -132,7 +132,7 @@ def locked_until(path: Path, seen: Callable[[], bool]) -> Iterator[list[bool]]:
     told: list[bool] = []
 
     def watch(connection: sqlite3.Connection) -> None:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 120
         while not seen() and time.monotonic() < until:
             time.sleep(0.01)
         told.append(seen())

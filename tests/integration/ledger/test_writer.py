@@ -177,7 +177,7 @@ def test_what_waited_when_the_server_ended_the_connection_is_written(postgres_se
 def end_what_waits(ledger: Ledger) -> None:
     """End the server's process that waits for a lock."""
     waiting = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while not sql(ledger, f"SELECT pg_terminate_backend(pid) {waiting}"):
         assert time.monotonic() < until
         time.sleep(0.01)

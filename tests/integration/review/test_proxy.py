@@ -87,7 +87,7 @@ def proxy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         with httpx.Client(
             base_url=url, verify=ssl.create_default_context(cafile=certificate), trust_env=False, timeout=30
         ) as client:
-            ends = time.monotonic() + 20
+            ends = time.monotonic() + 120
             while time.monotonic() < ends:
                 try:
                     client.get("/enter")

@@ -1378,7 +1378,7 @@ def reads(page: browsing.Page, team: Team, person: str, grade: Callable[[int], s
             page.browser.find_element("css selector", f"form [value={grade(number)}]").click()
         else:
             page.keys(grade(number).lower())
-        ends = time.monotonic() + 20
+        ends = time.monotonic() + 120
         while len(team.answers(person)) == before and time.monotonic() < ends:
             time.sleep(0.02)
         assert len(team.answers(person)) == before + 1, number

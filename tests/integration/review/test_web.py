@@ -55,7 +55,7 @@ def client(server: Server) -> Iterator[httpx.Client]:
 
 
 def fresh(server: Server) -> httpx.Client:
-    return httpx.Client(base_url=server.origin, headers={"Origin": server.origin}, trust_env=False, timeout=30)
+    return httpx.Client(base_url=server.origin, headers={"Origin": server.origin}, trust_env=False, timeout=120)
 
 
 def hidden(page: str) -> dict[str, str]:

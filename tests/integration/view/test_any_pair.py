@@ -234,13 +234,13 @@ class View:
             headers={"Accept-Language": language},
             follow_redirects=True,
             trust_env=False,
-            timeout=30,
+            timeout=120,
         )
         self.first = self.client.get(self.address)
         self.speak(language, str(self.first.url))
 
     def _printed(self) -> str:
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + 120
         while time.monotonic() < ends:
             said = self.log.read_text(encoding="utf-8", errors="replace")
             if found := re.search(r"https?://[^\s'\"<>]+(?=\s)", said):
@@ -296,7 +296,7 @@ class View:
     ) -> tuple[int, str]:
         """Send a request as it is written here, with the cookies of the browser."""
         parts = urlsplit(self.origin)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
         cookies = "; ".join(f"{name}={value}" for name, value in self.client.cookies.items())
         given = {"Host": parts.netloc, **({"Cookie": cookies} if cookies else {}), **(headers or {})}
         try:
@@ -1387,7 +1387,7 @@ def test_a_run_that_is_judged_further_is_seen_anew(half: Path) -> None:
         ended = threading.Event()
 
         def look() -> None:
-            with httpx.Client(base_url=view.origin, cookies=view.client.cookies, trust_env=False, timeout=30) as other:
+            with httpx.Client(base_url=view.origin, cookies=view.client.cookies, trust_env=False, timeout=120) as other:
                 while not ended.is_set():
                     for path in ("/", "/pairs", "/judges", f"/q/{pair[0]}/{pair[1]}"):
                         codes[other.get(path).status_code] += 1
@@ -1402,7 +1402,7 @@ def test_a_run_that_is_judged_further_is_seen_anew(half: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert max(codes) < 500
         tables = Tables(half / "runs" / "shown")
-        ends = time.monotonic() + 10
+        ends = time.monotonic() + 120
         lacking = ["not looked at"]
         while lacking and time.monotonic() < ends:
             answer = view.client.get(f"/q/{pair[0]}/{pair[1]}")
@@ -1432,7 +1432,7 @@ def test_two_servers_of_a_run_that_is_judged_further(half: Path) -> None:
         tables = Tables(half / "runs" / "shown")
         for view in (other, one, other):
             for pair in pairs:
-                ends = time.monotonic() + 10
+                ends = time.monotonic() + 120
                 while (lacking := shows(view.pair(*pair), tables, pair)) and time.monotonic() < ends:
                     time.sleep(0.05)
                 assert not lacking
@@ -1451,7 +1451,7 @@ def test_another_rule_for_labels_is_seen_while_the_server_runs(tmp_path: Path) -
         ran(tmp_path, "run", "tiny.yaml", "--set", rule)
         now = Tables(tmp_path / "runs" / "tiny").verdicts[pair]
         assert now == "relevant"
-        ends = time.monotonic() + 10
+        ends = time.monotonic() + 120
         seen = False
         while not seen and time.monotonic() < ends:
             page = view.pair(*pair)
@@ -2101,7 +2101,7 @@ def test_grades_are_shown_again_once_all_was_answered(sampled: Path, tables: Tab
         column = next(name for name in sheet.columns if "grade" in name.lower() or "等级" in name)
         sheet.with_columns(pl.lit("B").alias(column)).write_csv(tmp_path / "wang.csv")
         ran(tmp_path, "review", "import", "wang.csv", "--run", "runs/shown")
-        ends = time.monotonic() + 10
+        ends = time.monotonic() + 120
         lacking = ["not looked at"]
         while lacking and time.monotonic() < ends:
             page = Page(view.client.get(f"/q/{pair[0]}/{pair[1]}"))

@@ -46,8 +46,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds, for ten seconds at most."""
-    end = time.monotonic() + 10
+    """Wait until something holds, for two minutes at most."""
+    end = time.monotonic() + 120
     while not holds() and time.monotonic() < end:
         time.sleep(0.05)
     assert holds()
