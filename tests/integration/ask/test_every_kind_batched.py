@@ -3,7 +3,9 @@
 import hashlib
 import importlib
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -186,6 +188,28 @@ def test_a_pipeline_is_run_by_batches_from_the_command_and_from_python(
         monkeypatch.setenv("CURATE_HOME", str(tmp_path / "home"))
         package.run("t.yaml", force=True, yes=True)
         assert (at.created, at.server.calls, at.twice) == (2, [], 0)
+
+
+# A kill
+
+
+@every_kind
+def test_killed_and_run_again_it_pays_nothing_twice(name: str, tmp_path: Path) -> None:
+    """Each model has one call in flight, which a kill may leave out of the ledger."""
+    kind = KINDS[name]
+    with desk(kind) as at:
+        whole, resumed = (prepared(tmp_path / each, kind, at, size=48, concurrency=1) for each in ("whole", "resumed"))
+        asks(whole, kind, *SPEND)
+        needed = at.online.total()
+        command = [sys.executable, str(ROOT / "tests/support/killer.py"), "after", "5", *words(kind, *SPEND)]
+        environment = {**os.environ, "CURATE_HOME": str(resumed / "home"), "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, cwd=resumed, env=environment, capture_output=True, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert needed < at.online.total() < 2 * needed
+        asks(resumed, kind, *SPEND)
+        assert 0 <= at.online.total() - 2 * needed <= len(kind.models), "once for each of the two runs"
+        assert len(at.online) == needed
+    assert tables(resumed, kind) == tables(whole, kind)
 
 
 # Small waves

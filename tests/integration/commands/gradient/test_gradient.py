@@ -1,10 +1,6 @@
 """The stage `gradient`: a panel confirms edits and counterparts, mixes follow from texts, grades are levels."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -29,7 +25,7 @@ from tests import ROOT
 from tests.integration.commands.report.test_report import Read
 from tests.integration.tables.test_exporters import evaluate, load
 from tests.support.pools import pooled, step, table
-from tests.support.runs import card_section, curate, ran, tiny
+from tests.support.runs import card_section, ran, tiny
 from tests.vendor import Call, Fault, Vendor, error, says, vendor
 
 KILLER = ROOT / "tests/support/killer.py"
@@ -200,40 +196,6 @@ def test_nothing_is_sent_without_permission_and_the_plan_is_what_is_sent(
 def test_a_word_of_a_panel_that_is_no_model(run: Path) -> None:
     with pytest.raises(ConfigError, match=r"gradient\.panel: 'lexical' is no language model"):
         gradient(run, panel=["lexical"])
-
-
-def test_killed_and_resumed_it_pays_for_what_was_in_flight_alone(
-    tmp_path: Path, serve: Callable[[Behaviour], Vendor]
-) -> None:
-    def slow(call: Call) -> Fault | None:
-        return vote(True) if "passage" in call.passages else None
-
-    whole, server = tmp_path / "whole", serve(slow)
-    runs = []
-    for folder in (whole, tmp_path / "killed"):
-        folder.mkdir()
-        tiny(folder)
-        judge = f"{{kind: openai, model: beta-1, base_url: '{server.url}', concurrency: 1}}"
-        stages = "stages=[ingest, mask, diversify, pool, judge, consensus, resolve, gradient]"
-        words = ["--set", stages, "--set", f"judges.a={judge}", "--set", "gradient={panel: [a], shortest: 5}"]
-        runs.append(["run", "tiny.yaml", *words])
-    assert curate(whole, *runs[0], "--yes").returncode == 0
-    all_calls = len(server.calls)
-    killed = tmp_path / "killed"
-    assert curate(killed, *runs[1]).returncode == 2  # nothing is allowed yet
-    words = ["gradient", "--run", "runs/tiny", "--yes"]
-    environment = {**os.environ, "CURATE_HOME": str(killed / "home")}
-    before = len(server.calls)
-    done = subprocess.run([sys.executable, KILLER, "after", "5", *words], cwd=killed, env=environment, check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert 0 < len(server.calls) - before < all_calls
-    resumed = curate(killed, *words)
-    assert resumed.returncode == 0, resumed.stderr
-    assert len(server.calls) - before <= all_calls + 1, "paid twice: at most what was in flight"
-    tables = [digests(folder / "runs" / "tiny" / "gradient") for folder in (whole, killed)]
-    assert {name: tables[0][name] for name in tables[0] if name.endswith("parquet")} == {
-        name: tables[1][name] for name in tables[1] if name.endswith("parquet")
-    }
 
 
 # Mixes and grades

@@ -1,11 +1,7 @@
 """The stage `label`: one class per text, split by group, leaks measured, and a panel that is not told the label."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -331,51 +327,6 @@ def test_a_class_may_not_read_like_another_answer(tmp_path: Path, name: str) -> 
     given = [(each, text, name if own == "骨科" else own, None) for each, text, own, _ in texts()]
     with pytest.raises(ConfigError, match=f"label: the class '{name}' reads like the answer"):
         label(prepared(tmp_path, given))
-
-
-def test_a_kill_and_a_second_try_pay_nothing_twice(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
-    server = serve(honest)
-
-    def pipeline(folder: Path) -> list[str]:
-        queries = [{"_id": name, "text": text, "ward": own} for name, text, own, _ in texts()]
-        beir(folder / "data", queries, [{"_id": "d1", "title": "", "text": "多喝水。"}])
-        judges = {
-            name: {"kind": "openai", "model": model, "base_url": server.url, "concurrency": 1}
-            for name, model in (("a", "alpha-1"), ("b", "beta-1"))
-        }
-        settings = {
-            "version": 1,
-            "name": "killed",
-            "judges": judges,
-            "diversify": {"enabled": False},
-            "ingest": {"source": "data", "labels": {"columns": {"label": "ward"}}},
-            "stages": ["ingest", "mask", "diversify", "label"],
-            "label": {"panel": ["a", "b"], "near": 0.95},
-        }
-        (folder / "killed.yaml").write_text(json.dumps(settings), encoding="utf-8")
-        assert curate(folder, "run", "killed.yaml").returncode == 2  # nothing is allowed yet
-        return ["run", "killed.yaml", "--yes"]
-
-    words = pipeline(tmp_path / "one")
-    environment = {**os.environ, "CURATE_HOME": str(tmp_path / "one" / "home")}
-    killed = subprocess.run(
-        [sys.executable, KILLER, "after", "30", *words],
-        cwd=tmp_path / "one",
-        env=environment,
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL
-    assert 0 < len(server.calls) < 108
-    done = curate(tmp_path / "one", *words)
-    assert done.returncode == 0, done.stderr
-    assert len(server.calls) <= 108 + 2  # what was in flight may be paid twice
-    assert len({json.dumps(call.body, sort_keys=True) for call in server.calls}) == 108
-    whole = curate(tmp_path / "two", *pipeline(tmp_path / "two"))
-    assert whole.returncode == 0, whole.stderr
-    one, two = (digests(tmp_path / name / "runs" / "killed" / "label") for name in ("one", "two"))
-    assert {name: each for name, each in one.items() if name != "stage.json"} == {
-        name: each for name, each in two.items() if name != "stage.json"
-    }
 
 
 def test_a_pipeline_without_labels_is_refused_before_anything_runs(tmp_path: Path) -> None:

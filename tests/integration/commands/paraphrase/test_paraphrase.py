@@ -1,10 +1,6 @@
 """The stage `paraphrase`: a model writes, two families find neighbours, a panel confirms, overlap is matched."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -20,7 +16,6 @@ from curate.ledger import Ledger
 from curate.pipeline.stage import Report
 from curate.runs.ledger_check import check as findings
 from curate.system.files import digests, frame, read_json, write_table
-from tests import ROOT
 from tests.support.pools import step, table
 from tests.support.runs import curate
 from tests.support.steps import beir
@@ -311,45 +306,6 @@ def test_what_is_refused_before_anything_is_sent(
     with pytest.raises(ConfigError, match=said):
         paraphrase(run, server, **settings)
     assert server.calls == []
-
-
-def test_a_kill_and_a_second_try_pay_nothing_twice(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
-    server, killed_after = serve(honest), 40
-    beir(
-        tmp_path / "data",
-        [{"_id": name, "text": text} for name, text in list(QUERIES.items())[:15]],
-        [{"_id": "d1", "title": "", "text": "多喝水。"}],
-    )
-    judges = {
-        name: {"kind": "openai", "model": model, "base_url": server.url, "concurrency": 1} for name, model in MODELS[:2]
-    }
-    head = {"version": 1, "name": "killed", "judges": judges, "diversify": {"enabled": False}}
-    section = {"generator": "g", "panel": ["a"], "test": 12, "pool": 1, "neighbours": 1, "retrievers": MINERS}
-    stages = ["ingest", "mask", "diversify", "paraphrase"]
-    settings = {**head, "ingest": {"source": "data"}, "stages": stages, "paraphrase": section}
-    (tmp_path / "killed.yaml").write_text(json.dumps(settings), encoding="utf-8")
-    assert curate(tmp_path, "run", "killed.yaml").returncode == 2  # nothing is allowed yet
-    environment = {**os.environ, "CURATE_HOME": str(tmp_path / "home")}
-    words = ["run", "killed.yaml", "--yes"]
-    killer = str(ROOT / "tests/support/killer.py")
-    command = [sys.executable, killer, "after", str(killed_after), *words]
-    killed = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert 0 < len(server.calls) <= killed_after
-    done = curate(tmp_path, *words)
-    assert done.returncode == 0, done.stderr
-    asked = Counter(json.dumps(call.body, sort_keys=True) for call in server.calls)
-    assert max(asked.values()) == 1, "one call at a time, so none was in flight that the ledger lacks"
-    kept = digests(tmp_path / "runs" / "killed" / "paraphrase")
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    for name in ("data", "killed.yaml"):
-        (whole / name).symlink_to(tmp_path / name)
-    assert curate(whole, *words).returncode == 0
-    made = digests(whole / "runs" / "killed" / "paraphrase")
-    assert {name: made[name] for name in made if name != "stage.json"} == {
-        name: kept[name] for name in kept if name != "stage.json"
-    }
 
 
 # Without a model

@@ -1,10 +1,6 @@
 """The stage `sts`: a model writes, rules and a panel check, quotas draw; every answer is paid once and read again."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +28,6 @@ from tests.integration.commands.report.test_report import Read
 from tests.support import machine
 from tests.support.pools import step, table
 from tests.support.runs import curate, tiny
-from tests.support.steps import beir
 from tests.support.trials import accepting
 from tests.vendor import Call, Fault, Vendor, error, refusal, says, vendor
 
@@ -415,37 +410,6 @@ def test_small_edits_spare_a_model_its_negatives(run: Path, serve: Callable[[Beh
     assert {way for way in found["ways"] if way != "model"} <= {*EDITS}
     asked = [kind for call in server.calls if "term" in call.passages for kind in wanted(call)]
     assert len(asked) == found["ways"]["model"]
-
-
-@pytest.mark.parametrize("killed_after", [1, 13])
-def test_a_kill_and_a_second_try_pay_nothing_twice(
-    tmp_path: Path, serve: Callable[[Behaviour], Vendor], killed_after: int
-) -> None:
-    server = serve(honest)
-    rows = [{"_id": name, "text": text} for name, text in QUERIES.items()]
-    beir(tmp_path / "data", rows, [{"_id": "d1", "title": "", "text": "多喝水。"}])
-    (tmp_path / "words.tsv").write_text(rows_of(WORDS), encoding="utf-8")
-    judges = {
-        name: {"kind": "openai", "model": model, "base_url": server.url, "concurrency": 1}
-        for name, model in (("g", "alpha-1"), ("a", "beta-1"))
-    }
-    head = {"version": 1, "name": "killed", "judges": judges, "diversify": {"enabled": False}}
-    section = {"dictionary": "words.tsv", "generator": "g", "panel": ["a"], **SHORT}
-    settings = {**head, "ingest": {"source": "data"}, "stages": ["ingest", "mask", "diversify", "sts"], "sts": section}
-    (tmp_path / "killed.yaml").write_text(json.dumps(settings), encoding="utf-8")
-    assert curate(tmp_path, "run", "killed.yaml").returncode == 2  # nothing is allowed yet
-    environment = {**os.environ, "CURATE_HOME": str(tmp_path / "home")}
-    words = ["sts", "--run", "runs/killed", "--yes"]
-    killed = subprocess.run(
-        [sys.executable, KILLER, "after", str(killed_after + 1), *words], cwd=tmp_path, env=environment, check=False
-    )
-    assert killed.returncode == -signal.SIGKILL
-    sent = len(server.calls)
-    assert 0 < sent < 40
-    done = curate(tmp_path, *words)
-    assert done.returncode == 0, done.stderr
-    assert len(server.calls) == 10 + 30
-    assert len({json.dumps(call.body, sort_keys=True) for call in server.calls}) == 40
 
 
 # Without a model
