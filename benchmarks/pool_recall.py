@@ -1,7 +1,7 @@
 """How often a query's own answers are in its pool, by position: over all queries of a legacy set, not only a trial's.
 
 The first 100 are the first 100 of the pool's order, which is reciprocal-rank fusion. The figure is the share of all
-qrels found. Run: python benchmarks/pool_recall.py RUN [QUERIES.jsonl TEXT_FIELD QRELS.tsv]
+qrels found. Run: python -m benchmarks.pool_recall RUN [QUERIES.jsonl TEXT_FIELD QRELS.tsv]
 Without the last three it takes queries and qrels of the run itself.
 """
 
@@ -16,6 +16,7 @@ from curate.ask import build
 from curate.commands.pool.stage import pool
 from curate.core.protocols import quiet
 from curate.core.records import Query
+from curate.pipeline.facts import known_ids
 from curate.pipeline.stage import Context, home
 from curate.retrieval.fusion import Method
 from curate.retrieval.id_mapping import ranked
@@ -43,10 +44,11 @@ def main(run: Path, queries: list[Query], answers: pl.DataFrame) -> None:
     """Retrieve with every retriever once and print a row per panel and method."""
     context = Context(run=run, out=run, home=home())
     corpus = TableCorpus(context.folder("diversify"))
+    ids = known_ids(context, corpus)
     asked = set(answers["query_id"])
     queries = [query for query in queries if query.query_id in asked]
     found = {
-        name: pl.concat(ranked(build.retriever(context, name), corpus, queries, 500, quiet))
+        name: pl.concat(ranked(build.retriever(context, name), corpus, queries, 500, ids, quiet))
         for name in ("bm25", "e5", "use")
     }
     print(f"{len(queries):,} queries, {len(corpus):,} documents, {len(answers):,} own answers")

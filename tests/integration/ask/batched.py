@@ -464,7 +464,7 @@ def killed(at: Desk, path: re.Pattern[str], number: int, start: Callable[[], "su
     at.moment = moment
     at.held += ["in_progress"] * 10_000 if path is LOOK else []
     children.append(start())
-    for _ in range(600):
+    for _ in range(2400):  # two minutes
         if moment.over.wait(0.05):
             break
         assert children[0].poll() is None, children[0].communicate()[1]
