@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count as count_from
 from pathlib import Path
 
 import polars as pl
@@ -15,7 +16,7 @@ from curate.core.scale import FIVE, Scale
 from curate.panel import audit_design, sampling_design
 from curate.panel.voting import PAIR
 from curate.review import audit_correction, planning
-from curate.review.desk import ADJUDICATED, checked, relevance_desks
+from curate.review.desk import ADJUDICATED, checked, desks, relevance_desks
 from curate.review.planning import of_scores, wanted
 from curate.review.sample import OF_SOME, Design, Sample, Stratum, name_row
 from curate.review.sheets.files import fold
@@ -226,11 +227,11 @@ def frozen(
     """
     scale, meanings = read_scale(run / "judge"), read_meanings(run / "judge")
     verdicts = read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes")
-    count = round(CONTROLS * len(drawn)) if order.controls is None else order.controls
-    strangers = _random_controls(run, count, order.seed, scale.labels[-1])
+    planned = round(CONTROLS * len(drawn)) if order.controls is None else order.controls
+    strangers = _random_controls(run, planned, order.seed, scale.labels[-1])
     if order.controls is not None and len(strangers) < order.controls:
         raise ConfigError(
-            f"--controls: found {len(strangers)} pairs with a document of no pool, expected {count}; ask for fewer"
+            f"--controls: found {len(strangers)} pairs with a document of no pool, expected {planned}; ask for fewer"
         )
     controls = pl.concat([strangers, known(order.known, scale)])
     controls = controls.unique(
@@ -238,9 +239,27 @@ def frozen(
     )  # a repeated row would reveal that it is a control
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
     rows = pl.concat([drawn.join(verdicts, on=PAIR, how="left", maintain_order="left"), controls], how="diagonal")
-    facts: dict[str, Json] = {"controls": len(controls), "random": len(strangers), **extra_facts}
+    facts: dict[str, Json] = {"controls": len(controls), "random": len(strangers), "planned": planned, **extra_facts}
     question = SampleQuestion.of_grades(scale, meanings)
     return freeze(run / "reviews" / order.name, question, order, strata, placed(with_texts(run, rows), order), facts)
+
+
+def no_controls(design: Design) -> str | None:
+    """Return a sentence on why a sample has no controls; None if it has some, or its kind has none."""
+    if design.facts.get("controls") != 0:
+        return None
+    planned = design.facts.get("planned")  # older samples do not say
+    why = ": every document is in the pool of its query" if planned else ": none were asked for" if planned == 0 else ""
+    return f"no controls were planted{why}; nothing shows how carefully people read"
+
+
+def free_seed(run: Path, of: str, seed: int) -> int:
+    """Return the first seed from `seed` on that no sample of the run of the same object has.
+
+    With the seed of an earlier sample its rows would be drawn again.
+    """
+    drawn = {review.sample.design.seed for review in desks(run) if review.sample.design.facts.get("of") == of}
+    return next(number for number in count_from(seed) if number not in drawn)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Annotation sheets of a sample: write one per assessor with the guide, and import the filled-in ones."""
 
+import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, cast
@@ -28,6 +30,23 @@ class FileResult(Record, schema_name="returned"):
     answers: int = figure("rows with an answer or a note that have no problem")
     new: int = figure("answers that differ from the stored ones")
     problems: Sequence[SheetProblem] = figure("problems of the rows that were not imported")
+    chosen: int = figure("rows with one of the form's answers", default=0)
+    cannot_judge: int = figure("rows marked as impossible to judge", default=0)
+    personal_data: int = figure("rows marked as holding personal data", default=0)
+    empty: int = figure("rows with neither answer nor note", default=0)
+
+    @property
+    def counts(self) -> str:
+        """Return the rows of the file by what they hold, and the number of new answers."""
+        notes_only = self.answers - self.chosen - self.cannot_judge - self.personal_data
+        others = [
+            (self.cannot_judge, "cannot judge"),
+            (self.personal_data, "personal data"),
+            (notes_only, "with a note only"),
+            (self.empty, "empty"),
+        ]
+        told = [f"{self.chosen:,} answers", *(f"{rows:,} {what}" for rows, what in others if rows)]
+        return f"{', '.join(told)}; {self.new:,} new"
 
 
 def hand_out(review: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Path]:
@@ -41,16 +60,17 @@ def hand_out(review: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[
         for person in review.assessors
         for kind in kinds
     }
-    _write(sheets)
+    _write(sheets, "choose another --out, or move it away")
     write_text(out / "GUIDE.html", guide(review.sample))
     return [*sheets, out / "GUIDE.html"]
 
 
-def _write(sheets: Mapping[Path, bytes]) -> None:
+def _write(sheets: Mapping[Path, bytes], remedy: str) -> None:
+    """Write sheets; UserError, ending in `remedy`, if a file exists with other content."""
     filled = [path for path, content in sheets.items() if path.exists() and path.read_bytes() != content]
     if filled:
         names = ", ".join(map(str, filled))
-        raise UserError(f"{names}: there already, and perhaps filled in; choose another --out, or move it away")
+        raise UserError(f"{names}: there already, and perhaps filled in; {remedy}")
     for path, content in sheets.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
@@ -78,12 +98,14 @@ def guide(sample: Sample) -> str:
 
 
 def dispute(review: Desk, path: Path) -> tuple[Path, int]:
-    """Write the adjudicator's sheet: rows in disagreement, with the answers of assessors and panel.
+    """Write the adjudicator's sheet: rows in disagreement, with the answers of assessors and panel; none if none is.
 
     Return its path and number of rows. UserError if the file exists with other content, since the adjudicator may have
     filled it in.
     """
     rows = disagreements(review)
+    if not rows:
+        return path, 0
     opinions = {
         row.row_id: "; ".join(
             [
@@ -94,7 +116,8 @@ def dispute(review: Desk, path: Path) -> tuple[Path, int]:
         for row in rows
     }
     texts = {row.row_id: review.sample.rows[row.row_id].texts for row in rows}
-    _write({path: to_csv(review.sample.form, ADJUDICATED, texts, opinions)})
+    remedy = f"read it (`curate review adjudicate {shlex.quote(str(path))}`), or choose another --out"
+    _write({path: to_csv(review.sample.form, ADJUDICATED, texts, opinions)}, remedy)
     return path, len(rows)
 
 
@@ -179,4 +202,15 @@ def _record(review: Desk, file: Path, person: str, returned: Returned) -> FileRe
                 entry.note or current_answer.note,
             )  # an empty cell does not withdraw an answer
             changes.append(Answer(entry.row_id, word, note, source=file.name))
-    return FileResult(file, person, len(returned.answers), review.record(person, changes), returned.problems)
+    marked = Counter(entry.flag for entry in returned.answers)
+    return FileResult(
+        file,
+        person,
+        len(returned.answers),
+        review.record(person, changes),
+        returned.problems,
+        sum(entry.answer is not None for entry in returned.answers),
+        marked[flags.CANNOT],
+        marked[flags.PERSONAL],
+        returned.empty,
+    )

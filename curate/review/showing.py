@@ -84,12 +84,12 @@ def note(final: Proof) -> str:
     )
 
 
-def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]:
+def lines(proof: Proof, final: Proof | None = None, *, planted: bool = True) -> Iterator[dict[str, Json]]:
     """Yield the main figures as table rows: figure (its name), value, low, high, answered.
 
     If `final`, the figures of published labels, is given, the value column is named `panel`, and the columns published,
     from, to are added. If many rows are open, `at worst` and `at best` are the bounds of the panel's figures for any
-    answers to these.
+    answers to these. `planted` is whether the sample has controls.
     """
     labels = "labels" if final else "panel"
     words = {
@@ -114,7 +114,8 @@ def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]
         rows += [(f"kappa of {who}, {side}", kappas[key], None) for side, key in sides]
     if proof["kappa"]["people"]:
         rows.append((f"alpha of all people, grades, {order}", proof["alpha"], None))
-    rows += [(f"controls right: {person}", figures["controls"], None) for person, figures in proof["people"].items()]
+    readers = proof["people"].items() if planted else ()
+    rows += [(f"controls right: {person}", figures["controls"], None) for person, figures in readers]
     worst_case = proof.get("worst_case")
     bounds = {words.get(name, name): figure for name, figure in shares(worst_case, None).items()} if worst_case else {}
     for what, panel_figure, final_figure in rows:

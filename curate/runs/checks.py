@@ -3,6 +3,7 @@
 A diagnostic changes no label. Its figures carry digests of the tables that they were computed from.
 """
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from curate.core.config import Json
 from curate.core.records import FILTERED
 from curate.pipeline import facts
+from curate.pipeline.folder import SETTINGS
 from curate.pipeline.stage import Context
 from curate.system.files import read_json, sha256, write_json
 from curate.tables.exporters import mteb_tasks
@@ -133,6 +135,27 @@ def identity(run: Path) -> Json:
     """Return file -> digest of all figures that are there; if one changes, the report is out of date."""
     files = dict.fromkeys(check.file for name, check in CHECKS.items() if name != "circular")
     return {file.as_posix(): sha256(run / file) for file in files if (run / file).is_file()}
+
+
+# A judge from outside of the panel, without which `curate check circular` measures no effect.
+
+JUDGE = "NAME"
+"""What stands for the judge that a user has to choose."""
+
+
+def outside_run(run: Path) -> Path:
+    """Return the run folder in which a judge from outside of the panel grades the pool of a run."""
+    return run.with_name(f"{run.name}-outside")
+
+
+def grade_outside(run: Path, stages: Sequence[str], judge: str = JUDGE) -> str:
+    """Return the command that has a judge from outside of the panel grade the pool of a run, in a run of its own.
+
+    `stages` are those of the run; the run itself is not changed, and the grades go to the ledger, which both share.
+    """
+    needed = ",".join(stages[: stages.index("judge") + 1])
+    changes = [word for change in (f"stages=[{needed}]", f"judge.models=[{judge}]") for word in ("--set", change)]
+    return shlex.join(["curate", "run", str(run / SETTINGS), "--run", str(outside_run(run)), *changes])
 
 
 def controls(judged: Figures, check: CheckResult | None) -> Figures:

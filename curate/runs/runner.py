@@ -324,6 +324,10 @@ class Run:
         """Return state and done-mark of every stage of the pipeline, without running anything."""
         return self._states.all()
 
+    def stale(self) -> list[str]:
+        """Return the stages that have to run, in order."""
+        return [name for name, (state, _) in self.states().items() if state not in ("done", "unchecked")]
+
     def mark(self, name: str) -> Mark | None:
         """Return a stage's done-mark; None if missing or unreadable."""
         return self._states.mark(name)

@@ -86,20 +86,24 @@ def stages_result(work: "Run", names: Sequence[str] | None) -> Result[Any]:
 
     The result failed if a judge left more pairs without a grade than its settings allow.
     """
-    from curate.runs.status import summary
+    from curate.runs.status import next_lines, summary
 
-    outputs = written(work, names)
+    outputs, last = written(work, names), (names or work.pipeline.head.stages)[-1]
     lines = [f"{label.replace('_', ' ')}: {path}" for label, path in outputs.items()]
-    if (names or work.pipeline.head.stages)[-1] in ("export", "report"):
+    if last in ("export", "report"):
         outputs["summary"] = summary(work)
         lines += outputs["summary"]
+    elif last == "resolve":
+        lines += next_lines(work)
     return Result(outputs, lines, failed=lacking_grades(work, names), event=outputs)
 
 
 def written(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
-    """Return the run folder and, if the last stage writes files for people, label -> path of those that are there."""
+    """Return the run folder and, if the last stage writes files for people, label -> path of those up to date."""
     last = (names or work.pipeline.head.stages)[-1]
-    paths = {"benchmark": work.folder / "export", "report": work.folder / "report.html"}
+    paths = {"benchmark": work.folder / "export"}
+    if last == "report" or "report" not in work.stale():
+        paths["report"] = work.folder / "report.html"
     if last == "audit":
         paths = {"report": work.folder / "audit.html"}
     outputs = {"run_folder": str(work.folder)}

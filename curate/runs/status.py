@@ -2,8 +2,9 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count as count_from
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import polars as pl
 
@@ -11,11 +12,15 @@ from curate.ask import billing
 from curate.ask.billing import Bill
 from curate.core.errors import UserError
 from curate.core.figures import Record, figure
-from curate.pipeline import facts, legacy
+from curate.panel.voting import EXPERTS
+from curate.pipeline import facts, legacy, stages
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.facts import Reports, count
 from curate.pipeline.mark import Mark
-from curate.review.desk import desks
+from curate.review import published
+from curate.review.desk import Desk, desks
+from curate.review.lead import Recommendation, of_run, recommendation
+from curate.review.proof import prove
 from curate.runs.runner import Run, State
 from curate.system.files import read_json, read_table
 from curate.view import run_figures
@@ -93,7 +98,7 @@ def spent(rows: Sequence[StageStatus]) -> dict[str, float]:
     return dict(sorted(total.items()))
 
 
-# Summary of a finished run: queries exported and dropped by reason, labels, cost, and the next command.
+# Summary of a finished run: queries exported and dropped by reason, labels, cost.
 
 PANEL = "deepseek,doubao-1.5-pro,qwen-plus"
 SAMPLE = 200
@@ -101,12 +106,12 @@ SAMPLE = 200
 
 
 def summary(run: Run) -> list[str]:
-    """Return the lines of a finished run's summary: queries, labels, cost, next command; [] before the export."""
+    """Return the lines of a finished run's summary: queries, labels, cost, next step; [] before the export."""
     reports = {name: mark.report for name, (state, mark) in run.states().items() if mark and state == "done"}
     if not {"ingest", "judge", "resolve", "export"} <= reports.keys():
         return []
     folder, spent = run.folder, facts.paid(reports)
-    return [*_queries(folder, reports), *_labels(folder, reports), spent, _next(folder, reports)]
+    return [*_queries(folder, reports), *_labels(folder, reports), spent, *next_lines(run)]
 
 
 def _queries(folder: Path, reports: Reports) -> Iterator[str]:
@@ -145,15 +150,136 @@ def _labels(folder: Path, reports: Reports) -> Iterator[str]:
         yield f"  one judge, {settled['judge']}, decided {settled['pairs']:,} of the pairs that the panel contested"
 
 
-def _next(folder: Path, reports: Reports) -> str:
-    """Return a line that proposes the next command for better labels, by what the run lacks."""
-    name, heuristic = shlex.quote(str(folder)), reports["judge"].facts["heuristic"]
-    assert isinstance(heuristic, list)
-    if run_figures.only_heuristics(list(read_json(folder / "judge" / "panel.json")), heuristic):
-        return f"next: curate judge --run {name} --models {PANEL} --plan: labels are heuristic; see `curate models`"
-    if all(answers.sample.of_pilot for answers in desks(folder)):
-        return (
-            f"next: curate review export --run {name} --size {SAMPLE} --plan: people check a sample, and say how right "
-            "the labels are"
-        )
-    return f"next: curate review report --run {name}: what people's answers prove of the labels"
+# Next step of a run: one rule for all commands that print one.
+
+
+class Step(NamedTuple):
+    """A command to type, and why; the reason may be empty."""
+
+    command: str
+    reason: str = ""
+
+
+def next_lines(run: Run, review: Desk | None = None) -> list[str]:
+    """Return the lines `next: COMMAND: REASON`, `  or: ...` for the steps of `next_steps`."""
+    lines = [f"{step.command}: {step.reason}" if step.reason else step.command for step in next_steps(run, review)]
+    return [f"next: {lines[0]}", *(f"  or: {line}" for line in lines[1:])] if lines else []
+
+
+def next_steps(run: Run, review: Desk | None = None) -> list[Step]:
+    """Return what to do next in a judged run, the alternatives last: read, adjudicate, use the answers, verify.
+
+    `review` is the sample that a command is about; by default the one with the most answers. Empty for a run whose
+    labels nobody resolves, and for a pilot or a sample of items, whose answers change no label.
+    """
+    sample = review.sample if review else None
+    if sample and (sample.of_pilot or sample.of_items or sample.design.form != "relevance"):
+        return []
+    name = shlex.quote(str(run.folder))
+    if "resolve" not in run.pipeline.head.stages:
+        answered = review is not None and review.digest is not None
+        return [Step(f"curate audit --run {name}", "the audit with these answers")] if answered else []
+    stale = run.stale()
+    if "judge" in stale or "consensus" in stale:
+        return [Step(_rerun(run), "the labels are not up to date")]
+    main, of_main = of_run(run.folder) or (None, None)
+    review, advice = (main, of_main) if review is None else (review, _advice(review))
+    steps = [*(_reading(run.folder, review, advice) if review else ()), *(_using(run, stale) if stale else ())]
+    if steps:
+        return steps
+    lacking = _lacking(run, advice or of_main)
+    return [lacking or Step(f"curate verify {name}/export", f"then `curate ready {name}`")]
+
+
+def review_step(run: Run, review: Desk | None, advice: Recommendation | None) -> Step | None:
+    """Return what a review of the labels lacks; None if the labels can be published by it."""
+    reading = next(_reading(run.folder, review, advice), None) if review else None
+    return reading or _lacking(run, advice)
+
+
+def _rerun(run: Run) -> str:
+    """Return the command that brings a run up to date."""
+    name = shlex.quote(str(run.folder))
+    return f"curate run {name}/pipeline.yaml --run {name}"
+
+
+def _advice(review: Desk) -> Recommendation | None:
+    """Return what a sample of all judged pairs recommends; None for one of some pairs."""
+    if review.sample.of_some or review.sample.design.facts.get("of") == "audit":
+        return None
+    return recommendation(prove(review), published.prove(review.sample.folder.parents[1]))
+
+
+def _reading(run: Path, review: Desk, advice: Recommendation | None) -> Iterator[Step]:
+    """Yield how to go on with a sample that has open or disputed rows."""
+    sample = f"--run {shlex.quote(str(run))} --sample {shlex.quote(review.sample.design.name)}"
+    rows = [grade for row, _, grade in review.answered() if row["expected"] is None]
+    unread = sum(grade is None for grade in rows)
+    if unread and (advice is None or advice.obstacle in ("unread", "nothing", "open")):
+        yield Step(f"curate review serve {sample}", f"{unread:,} of {len(rows):,} rows are open")
+        sheets = sorted((review.sample.folder / "sheets").glob("*.csv"))
+        if written := [sheet for sheet in sheets if sheet.stem in review.assessors]:
+            yield Step(f"curate review import {shlex.join(map(str, written))} {sample}", "filled-in sheets")
+    elif advice is not None and advice.reading.disputed:
+        yield Step(f"curate review adjudicate {sample}", f"readers differ on {advice.reading.disputed:,} rows")
+
+
+def _using(run: Run, stale: Sequence[str]) -> Iterator[Step]:
+    """Yield how to bring stages up to date; after new answers with what becomes of the labels."""
+    if _answered(run.folder) and (changed := _changed(run)) is not None:
+        yield Step(_rerun(run), "the labels stay the panel's, page and card say how right they are")
+        yield _as_people_say(run, changed)
+    elif len(stale) == 1:
+        yield Step(f"curate {stale[0]} --run {shlex.quote(str(run.folder))}", f"the {stale[0]} is not up to date")
+    else:
+        yield Step(_rerun(run), f"not up to date: {', '.join(stale)}")
+
+
+def _answered(run: Path) -> bool:
+    """Return whether somebody answered a sample whose answers can become labels."""
+    samples = (review for review in desks(run) if not (review.sample.of_pilot or review.sample.of_items))
+    return any(review.digest for review in samples)
+
+
+def _changed(run: Run) -> int | None:
+    """Return the number of labels that people's answers would change; None if they count already."""
+    if run.pipeline.sections["resolve"].policy == EXPERTS:  # type: ignore[attr-defined]
+        return None
+    changed: int = stages.module("resolve").overridden(run.beside("resolve"))
+    return changed
+
+
+def _as_people_say(run: Run, changed: int) -> Step:
+    """Return the command that makes people's answers labels."""
+    return Step(f"{_rerun(run)} --set resolve.policy={EXPERTS}", f"{changed:,} labels become what people say")
+
+
+def _lacking(run: Run, advice: Recommendation | None) -> Step | None:
+    """Return what answers that are all read and used do not prove yet, as the command for it; None if they do."""
+    name = shlex.quote(str(run.folder))
+    if advice is None:
+        heuristic: Any = run.beside("judge").done("judge").facts["heuristic"]
+        if run_figures.only_heuristics(list(read_json(run.folder / "judge" / "panel.json")), heuristic):
+            plan = f"curate judge --run {name} --models {PANEL} --plan"
+            return Step(plan, "labels are heuristic; see `curate models`")
+        plan = f"curate review export --run {name} --size {SAMPLE} --plan"
+        return Step(plan, "people check a sample, and say how right the labels are")
+    if advice.obstacle == "ready":
+        return None
+    if advice.obstacle in ("accepted", "precision") and (changed := _changed(run)):
+        return _as_people_say(run, changed)
+    if advice.obstacle == "accepted":
+        plan = f"curate judge --run {name} --models {PANEL} --plan"
+        return Step(plan, "people reject the positives: ask other judges")
+    return Step(_another_sample(run, advice), "the answers do not prove the labels yet")
+
+
+def _another_sample(run: Run, advice: Recommendation) -> str:
+    """Return the command that draws another sample, twice as large, under a free name, for the same people."""
+    drawn = {review.sample.design.name: review.sample.design for review in desks(run.folder)}
+    free = next(name for number in count_from(2) if (name := f"{advice.sample}-{number}") not in drawn)
+    people = drawn[advice.sample].assessors
+    names = ",".join(people if len(people) > 1 else [*people, "SECOND"])
+    target = " --target precision" if advice.obstacle == "precision" else ""
+    options = f"--size {2 * advice.reading.rows} --sample {shlex.quote(free)} --assessors {shlex.quote(names)}{target}"
+    return f"curate review export --run {shlex.quote(str(run.folder))} {options} --plan"

@@ -174,7 +174,8 @@ def told(error: BaseException, failed: Failure) -> Iterator[str]:
             yield f"expected {fault.expected}, got {fault.got}"
     else:
         first, *more = failed.message.splitlines()
-        yield f"{'curate' if failed.exit == interrupts.EXIT else 'error'}: {first}"
+        unchecked = "note" if failed.code == "UNCHECKED" else "error"  # nothing is wrong as far as was looked
+        yield f"{'curate' if failed.exit == interrupts.EXIT else unchecked}: {first}"
         yield from more
     yield from (f"try: {remedy}" for remedy in failed.tries or ())
 
@@ -201,6 +202,11 @@ def _without(option: str) -> Sequence[str]:
     typed = sys.argv[1:]
     at = typed.index(option) if option in typed and option not in _REPEATED else len(typed)
     return [*typed[:at], *typed[at + 2 :]]
+
+
+def retyped_without(flag: str) -> str:
+    """Return the typed command line without a flag."""
+    return shlex.join(["curate", *(word for word in sys.argv[1:] if word != flag)])
 
 
 @cache

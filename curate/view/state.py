@@ -191,18 +191,14 @@ class ReadCounts:
         return self.rows - self.read > SILENT * self.rows
 
 
-def advice(
-    precision: Mapping[str, Any] | None, reading: ReadCounts, *, of_items: bool = False, language: str = "en"
-) -> str:
-    """Return what to do with labels by a sample that assessors read, as a sentence.
+def obstacle(precision: Mapping[str, Any] | None, reading: ReadCounts) -> str:
+    """Return the first condition of publication that labels do not meet by a sample that assessors read, else `ready`.
 
     `precision` is that of the positives, or of a task type's labels. Reading goes on while many rows are open, or any
     row if the precision is not high enough; figures that reject the labels stop it.
     """
-    words = strings(language)
-    texts = words["state"]["advice"]
     if precision is None:
-        return str(texts[("outdated" if of_items else "nothing") if reading.read else "unread"])
+        return "nothing" if reading.read else "unread"
     holding = Evidence(QUERIES, precision, reading.twice).conditions
     open_rows = reading.rows - reading.read
     conditions = {
@@ -212,12 +208,28 @@ def advice(
         "twice": holding["twice"],
         "disputed": not reading.disputed,
     }
-    key = next((name for name, holds in conditions.items() if not holds), "ready")
-    return str(texts[key]).format(
-        share=run_figures.percents(precision, words),
-        what=texts["of"]["items" if of_items else "positives"],
+    return next((name for name, holds in conditions.items() if not holds), "ready")
+
+
+def advice(
+    precision: Mapping[str, Any] | None,
+    reading: ReadCounts,
+    labels: Literal["panel", "published", "items"] = "panel",
+    *,
+    language: str = "en",
+) -> str:
+    """Return what to do with labels by a sample that assessors read, as a sentence; `labels` are those of `precision`.
+
+    `items` are a task type's.
+    """
+    words = strings(language)
+    texts = words["state"]["advice"]
+    key = obstacle(precision, reading)
+    return str(texts["outdated" if key == "nothing" and labels == "items" else key]).format(
+        share=run_figures.percents(precision, words) if precision else "",
+        what=texts["of"][labels],
         pairs=f"{reading.twice:,}",
-        open=f"{open_rows:,}",
+        open=f"{reading.rows - reading.read:,}",
         rows=f"{reading.rows:,}",
         disputed=f"{reading.disputed:,}",
         **_thresholds(words["state"]),

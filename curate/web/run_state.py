@@ -6,7 +6,8 @@ from curate.ask import privacy_guard
 from curate.pipeline.mark import Mark
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
-from curate.review.lead import of_people
+from curate.review import published
+from curate.review.lead import judged_pairs, of_people, published_precision
 from curate.runs import checks
 from curate.runs.runner import Run
 from curate.system.files import read_json, there
@@ -35,12 +36,12 @@ def state_of(run: Path, language: str) -> State:
         evidence = state.audit_evidence(figures, run_figures.failed(judged), personal)
         return state.of_evidence(evidence, language, "audit")
     agreed = read_json(run / "consensus" / "agreement.json")
-    counts = agreed["counts"]
+    people = of_people(run, judged_pairs(agreed))
     evidence = state.evidence(
         judged,
         agreed["panel"],
         export.report.facts if export else None,
-        of_people(run, sum(counts[name] for name in counts)),
+        {**people, "precision": published_precision(published.prove(run)) or people["precision"]},
         checks.controls(judged, checks.CHECKS["judge"].result(context)),
         again,
     )

@@ -94,7 +94,7 @@ def _lines(result: MaskResult) -> Iterator[str]:
     if figures.longer_than_a_cell:
         yield say("longer", figures)
     for sheet in result.taken:
-        yield say("taken", file=sheet.file, assessor=sheet.assessor, answers=sheet.answers, new=sheet.new)
+        yield say("taken", file=sheet.file, assessor=sheet.assessor, counts=sheet.counts)
     yield say("read", figures)
     if figures.outdated:
         yield say("outdated")

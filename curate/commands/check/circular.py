@@ -4,8 +4,9 @@ The figures are also written to `checks/circular.json` of the run folder, from w
 read them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
@@ -22,7 +23,7 @@ from curate.pipeline import facts
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.facts import heuristic
 from curate.pipeline.stage import Context
-from curate.runs.checks import CHECKS
+from curate.runs.checks import CHECKS, grade_outside
 from curate.runs.runner import Run
 from curate.system.files import read_json
 from curate.system.run_lock import enough_space, locked
@@ -60,7 +61,8 @@ def check(run: Run, fourth: str | None = None, others: Sequence[str] = ()) -> Ci
         identities = read_json(context.folder("judge") / "panel.json")
         panel = sorted(identities)
         _refuse(panel, fourth, others)
-        ratings, pairs = _ratings(config, context, fourth, others)
+        grade = partial(grade_outside, run.folder, run.pipeline.head.stages)
+        ratings, pairs = _ratings(config, context, fourth, others, grade)
         rows = self_favour(ratings, panel, context.policy, context.scale, context.seed, fourth)
         family_by_judge = families(identities, context.definitions.get("judges", {}))
         graded = ratings.drop_nulls("grade").group_by("judge").len().sort("judge")
@@ -76,7 +78,7 @@ def check(run: Run, fourth: str | None = None, others: Sequence[str] = ()) -> Ci
             judges=tuple(replace(row, family=family_by_judge[row.judge]) for row in rows),
             not_scored=tuple(name for name in panel if name not in {row.judge for row in rows}),
         )
-        figures = replace(figures, warnings=tuple(_warnings(figures)))
+        figures = replace(figures, warnings=tuple(_warnings(figures, grade())))
         CHECKS["circular"].write(run.folder, figures.to_json())
     return figures
 
@@ -101,12 +103,15 @@ def _named(fourth: str | None, others: Sequence[str]) -> list[str]:
 
 
 def _ratings(
-    config: JudgeConfig, context: Context, fourth: str | None, others: Sequence[str]
+    config: JudgeConfig, context: Context, fourth: str | None, others: Sequence[str], grade: Callable[[str], str]
 ) -> tuple[pl.DataFrame, int]:
-    """Return the grades of the panel, `fourth` and `others` on the pairs that count, and the pool's number of pairs."""
+    """Return the grades of the panel, `fourth` and `others` on the pairs that count, and the pool's number of pairs.
+
+    `grade` returns the command that has a judge grade the pool, for the message on one without grades.
+    """
     pool = context.read("pool", "pool").select(PAIR)
     panel_ratings = context.read("judge", "ratings").select(*PAIR, "judge", "grade", "status")
-    ratings = pl.concat([panel_ratings, *_recorded(config, context, _named(fourth, others))])
+    ratings = pl.concat([panel_ratings, *_recorded(config, context, _named(fourth, others), grade)])
     if config.cascade is not None:
         ratings = ratings.join(cascade.sample(pool, config.cascade_sample, SAMPLED, context.seed), on=PAIR, how="semi")
     if fourth:
@@ -115,7 +120,9 @@ def _ratings(
     return ratings, len(pool)
 
 
-def _recorded(config: JudgeConfig, context: Context, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+def _recorded(
+    config: JudgeConfig, context: Context, names: Sequence[str], grade: Callable[[str], str]
+) -> Iterator[pl.DataFrame]:
     """Yield the ratings of each judge, from the ledger or its file of recorded grades; ConfigError if it has none."""
     if not names:
         return
@@ -126,17 +133,18 @@ def _recorded(config: JudgeConfig, context: Context, names: Sequence[str]) -> It
             if rows["grade"].null_count() == len(rows):
                 raise ConfigError(
                     f"check circular: found no grade of {judge.name!r} for the pairs of this pool, expected some in "
-                    "the ledger or in a file of its own; let it judge them in another run folder first (`curate judge "
-                    f"--run OTHER --models {judge.name}`), or name another judge"
+                    f"the ledger or in a file of its own; let it judge them in a run of its own first "
+                    f"(`{grade(judge.name)}`), or name another judge"
                 )
             yield rows
 
 
-def _warnings(figures: Circularity) -> Iterator[str]:
+def _warnings(figures: Circularity, grade: str) -> Iterator[str]:
     say = RecordWords("check/circular")
     yield from (say("warned", judge) for judge in figures.judges if judge.warned)
     yield from (say("not_scored", judge=judge) for judge in figures.not_scored)
     if figures.pairs < figures.pool:
         yield say("sampled", figures)
     if not figures.fourth:
-        yield say("range" if any(judge.effect.value is None for judge in figures.judges) else "not_replaced")
+        key = "range" if any(judge.effect.value is None for judge in figures.judges) else "not_replaced"
+        yield say(key, grade=grade)

@@ -15,6 +15,7 @@ from curate.llm.providers.presets import families
 from curate.pipeline.stage import Context
 from curate.runs.checks import CHECKS
 from curate.runs.runner import Run
+from curate.runs.status import PANEL
 from curate.system.files import read_json, sha256
 from curate.system.resources import template
 from curate.tables.exporters import mteb_tasks
@@ -78,11 +79,16 @@ class ReadyEvidence:
         return self.context.done("judge").facts
 
     @cached_property
+    def panel(self) -> Mapping[str, Any]:
+        """Return judge -> its identity, of all judges of the panel."""
+        panel: dict[str, Any] = read_json(self.context.folder("judge") / "panel.json")
+        return panel
+
+    @cached_property
     def families(self) -> Mapping[str, str]:
         """Return LLM judge -> model family, or its own name if the family is unknown."""
-        panel = read_json(self.context.folder("judge") / "panel.json")
-        family_by_judge = families(panel, self.context.definitions.get("judges", {}))
-        return {name: family_by_judge[name] or name for name in panel if name not in self.judged["heuristic"]}
+        family_by_judge = families(self.panel, self.context.definitions.get("judges", {}))
+        return {name: family_by_judge[name] or name for name in self.panel if name not in self.judged["heuristic"]}
 
     @cached_property
     def evaluation(self) -> Mapping[str, Any] | None:
@@ -102,6 +108,12 @@ class ReadyEvidence:
     def tasks(self) -> list[str]:
         """Return mteb's names of the exported tasks."""
         return [str(front["mteb"]["name"]) for front in self.fronts.values()]
+
+    @property
+    def other_judges(self) -> str:
+        """Return the command that has other judges grade the pool: the proposed panel, unless that one graded it."""
+        proposed = set(PANEL.split(",")) != self.families.keys()
+        return self.command("judges", MODELS=PANEL if proposed else "MODELS")
 
     def command(self, name: str, **replacements: str) -> str:
         """Return the command line `name` of the checklist, with the run folder and `replacements` filled in."""
@@ -158,7 +170,8 @@ def _difficulty(evidence: ReadyEvidence, name: str, figures: Figures | None) -> 
         return point("not measured", f"not scored: {_missing_models(evidence, figures)}")
     best = max(models, key=lambda row: row["main"])
     if best["main"] >= evidence.limits["trivial"]:
-        return point("not ok", f"trivial: {best['model']} has {100 * best['main']:.2f}, which leaves nothing to tell")
+        score = f"{best['model']} has {100 * best['main']:.2f}"
+        return point("not ok", f"trivial: {score}, which leaves nothing to tell; the source needs harder queries")
     if lacking := _missing_models(evidence, figures):
         return point("not measured", f"not scored: {lacking}")
     outside = max(
@@ -183,10 +196,14 @@ def _missing_models(evidence: ReadyEvidence, figures: Figures) -> str:
 
 
 def _next_command(evidence: ReadyEvidence, figures: Figures | None, *, trivial: bool = False) -> str:
-    if trivial and figures is not None and figures["kind"] == "Reranking":
-        return evidence.command("rerank")
+    if trivial and figures is not None:
+        export: Any = evidence.run.pipeline.sections["export"]
+        by_rank = figures["kind"] == "Reranking" and export.rerank.draw != "by_rank"
+        return evidence.command("rerank" if by_rank else "source")
     outside = _independent_models(evidence)
-    models = [*outside, *(["ORGANISATION/NAME"] * (evidence.limits["outside"] - len(outside)))]
+    scored = figures is not None and not _missing_models(evidence, figures)
+    lacking = max(evidence.limits["outside"] - len(outside), int(scored))  # the same models again would change nothing
+    models = [*outside, *(["ORGANISATION/NAME"] * lacking)]
     return evidence.command("evaluate", MODELS=",".join([evidence.rules["random"], evidence.rules["bm25"], *models]))
 
 

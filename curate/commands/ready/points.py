@@ -1,5 +1,6 @@
 """Publication checklist of a benchmark, and its points on labels and texts; nothing is sent or scored."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +15,17 @@ from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint, scored
 from curate.core.figures import Record, figure
 from curate.pipeline import facts as circularity
 from curate.pipeline.facts import PLACE
-from curate.review import flags, relevance_desks
+from curate.review import flags
+from curate.review.lead import of_run
 from curate.runs import card_facts
-from curate.runs.checks import CHECKS
+from curate.runs.checks import CHECKS, JUDGE, grade_outside, outside_run
 from curate.runs.runner import Run
+from curate.runs.status import SAMPLE, review_step
+from curate.system.files import read_json
 from curate.tables.exporters.task_metadata import licence_problem, missing
 from curate.tables.kinds.benchmark_kind import COLUMNS
 from curate.view.run_figures import failed
+from curate.view.words import strings
 
 RETRIEVED = {"corpus": ("title", "text"), "queries": ("text",)}
 """Configuration of a retrieval task -> columns of texts; rows that agree in all of them are duplicates."""
@@ -63,7 +68,8 @@ def texts_point(evidence: ReadyEvidence) -> ReadyPoint:
     """Return the point on texts: ok if none is empty or duplicated, within or between splits."""
     problems = [problem for table in text_tables(evidence) for problem in _split_problems(table)]
     if problems:
-        return ReadyPoint("texts", "not ok", "; ".join(problems), evidence.command("texts"))
+        finding = f"{'; '.join(problems)}; take them out of the source"
+        return ReadyPoint("texts", "not ok", finding, evidence.command("source"))
     return ReadyPoint("texts", "ok", "no text is empty or there twice, and no split holds a text of another")
 
 
@@ -78,7 +84,7 @@ def lengths_point(evidence: ReadyEvidence) -> ReadyPoint:
             ranges.append(f"{table.place} {min(characters):,} to {max(characters):,} (mean {fmean(characters):.0f})")
     if short:
         finding = f"{'; '.join(short)}; take them out of the source"
-        return ReadyPoint("lengths", "not ok", finding, evidence.command("short"))
+        return ReadyPoint("lengths", "not ok", finding, evidence.command("source"))
     return ReadyPoint("lengths", "ok", f"characters: {', '.join(ranges)}")
 
 
@@ -131,39 +137,42 @@ def metadata(evidence: ReadyEvidence) -> ReadyPoint:
     ]
     if not names:
         return ReadyPoint("metadata", "ok", f"all fields of {len(lacking)} tasks are filled")
-    sets = evidence.command("metadata", MISSING=names[0])
-    options = "".join(f" --set {name}=VALUE" for name in names[1:])
+    examples = {name: evidence.rules["metadata"][name.rpartition(".")[2]] for name in names}
+    options = "".join(f" --set {shlex.quote(f'{name}={example}')}" for name, example in examples.items())
     tasks = ", ".join(task for task, lacks in lacking.items() if set(lacks) & set(names))
-    return ReadyPoint("metadata", "not ok", f"{tasks}: missing {', '.join(names)}", sets + options)
+    finding = f"{tasks}: missing {', '.join(names)}; give those of your texts for the example values"
+    return ReadyPoint("metadata", "not ok", finding, evidence.command("metadata") + options)
 
 
 def people(evidence: ReadyEvidence) -> ReadyPoint:
-    """Return the point on expert review: ok if assessors graded enough randomly drawn pairs; controls do not count."""
-    samples = relevance_desks(evidence.run.folder)
-    if not samples:
-        return ReadyPoint(
-            "people", "not measured", "nobody reviewed a sample of the labels", evidence.command("people")
-        )
-    read = sum(1 for answers in samples for row, grade, _ in answers.answered() if grade and row["expected"] is None)
-    if read < evidence.limits["read"]:
-        least = f"people read {read} pairs, expected {evidence.limits['read']} or more"
-        return ReadyPoint("people", "not ok", least, evidence.command("import"))
-    return ReadyPoint("people", "ok", f"people read {read:,} pairs of samples drawn at random")
+    """Return the point on expert review: ok if the review's recommendation is to publish the labels."""
+    review, advice = of_run(evidence.run.folder) or (None, None)
+    if review is None or advice is None:
+        draw = f"curate review export --run {shlex.quote(str(evidence.run.folder))} --size {SAMPLE}"
+        return ReadyPoint("people", "not measured", "nobody reviewed a sample of the labels", draw)
+    step = review_step(evidence.run, review, advice)
+    finding = f"sample {advice.sample}: {advice.sentence}"
+    # a plan would leave the point as it was
+    command = step.command.removesuffix(" --plan") if step else None
+    return ReadyPoint("people", "not ok" if step else "ok", finding, command)
 
 
 def gate(evidence: ReadyEvidence) -> ReadyPoint:
     """Return the point on qualification tests: ok if every LLM judge passed its controls."""
     if not evidence.families:
-        return ReadyPoint("judge gate", "not ok", "heuristics alone judged", evidence.command("judges"))
+        return ReadyPoint("judge gate", "not ok", "heuristics alone judged", evidence.other_judges)
     measured = (evidence.judged.get("gate") or {}).get("judges")
     if not measured:  # then the controls of `curate check judge`
         figures = CHECKS["judge"].written(evidence.run.folder) or {"judges": {}}
         measured = {name: judge["controls"] for name, judge in figures["judges"].items() if judge.get("controls")}
     if not measured:
-        return ReadyPoint("judge gate", "not measured", "no judge was given controls", evidence.command("gate"))
+        finding = "no judge was given controls"
+        if unqualified := evidence.judged.get("controls"):
+            finding = strings("en")["done"]["said"]["reads"].format(", ".join(unqualified))
+        return ReadyPoint("judge gate", "not measured", finding, evidence.command("gate"))
     weak = failed({"gate": {"judges": measured}})
     if weak or (weak := sorted(evidence.families.keys() - measured.keys())):
-        return ReadyPoint("judge gate", "not ok", f"did not pass: {', '.join(weak)}", evidence.command("judges"))
+        return ReadyPoint("judge gate", "not ok", f"did not pass: {', '.join(weak)}", evidence.other_judges)
     return ReadyPoint("judge gate", "ok", f"{len(measured)} judges passed their controls")
 
 
@@ -172,9 +181,9 @@ def kin(evidence: ReadyEvidence) -> ReadyPoint:
     count, need = len(set(evidence.families.values())), evidence.limits["families"]
     if count < need:
         finding = f"language models of {count} families judged, expected {need} or more"
-        return ReadyPoint("families", "not ok", finding, evidence.command("judges"))
+        return ReadyPoint("families", "not ok", finding, evidence.other_judges)
     if warned := card_facts.dependence(evidence.context).warnings:
-        return ReadyPoint("families", "not ok", warned[0], evidence.command("judges"))
+        return ReadyPoint("families", "not ok", warned[0], evidence.other_judges)
     return ReadyPoint("families", "ok", f"{count} families: {', '.join(sorted(set(evidence.families.values())))}")
 
 
@@ -188,7 +197,11 @@ def leaks(evidence: ReadyEvidence) -> ReadyPoint:
         finding = "queries, documents or labels are other ones than when a training set was compared with them"
         return ReadyPoint("leaks", "not measured", finding, evidence.command("leaks"))
     if n_leaks := compared.figures["leaking_queries"] + compared.figures["leaking_pairs"]:
-        return ReadyPoint("leaks", "not ok", f"{n_leaks:,} leaks into a training set", evidence.command("train_set"))
+        finding = (
+            f"{n_leaks:,} leaks into a training set; compare with one that has none "
+            f"(`curate train-set SOURCE --test {shlex.quote(str(evidence.run.folder))}` makes it)"
+        )
+        return ReadyPoint("leaks", "not ok", finding, evidence.command("leaks"))
     return ReadyPoint("leaks", "ok", "no leak was found")
 
 
@@ -204,23 +217,44 @@ def privacy(evidence: ReadyEvidence) -> ReadyPoint:
         return ReadyPoint("privacy", "not ok", "the texts were not masked", evidence.command("mask"))
     if n_residual := facts["residual"] + gate["published"]:
         finding = f"{n_residual:,} exported texts still hold what looks like personal data"
+        finding += "" if facts["residual"] else "; accept those in `curate show export/found` that hold none"
         return ReadyPoint("privacy", "not ok", finding, evidence.command("residual" if facts["residual"] else "found"))
     return ReadyPoint("privacy", "ok", "masked, and the gate of the export found nothing in any text")
 
 
 def favours(evidence: ReadyEvidence) -> ReadyPoint:
-    """Return the point on self-preference: ok without a warning of `curate check circular`."""
+    """Return the point on self-preference: ok without a warning of `curate check circular`, with effects measured."""
     figures = circularity.checked(evidence.run.beside("judge"))
-    if figures is None or not figures["judges"]:
-        finding = f"no {PLACE} of these labels" if figures is None else "no judge is scored under both panels"
-        return ReadyPoint("circularity", "not measured", finding, evidence.command("circular"))
+    if figures is None:
+        return _unmeasured_favours(evidence, f"no {PLACE} of these labels")
+    if not figures["judges"]:
+        finding = "no judge is scored under both panels"
+        if figures["fourth"]:
+            return ReadyPoint("circularity", "not measured", finding, evidence.other_judges)
+        return _unmeasured_favours(evidence, finding)
     if warned := [judge["judge"] for judge in figures["judges"] if judge["warned"]]:
         finding = f"{', '.join(warned)} gains by judging itself"
-        return ReadyPoint("circularity", "not ok", finding, evidence.command("judges"))
+        return ReadyPoint("circularity", "not ok", finding, evidence.other_judges)
     if any(judge["effect"]["value"] is None for judge in figures["judges"]):
-        finding = f"{PLACE} knows ranges only; a judge from outside of the panel measures effects (--fourth, --other)"
-        return ReadyPoint("circularity", "not measured", finding, evidence.command("circular"))
+        return _unmeasured_favours(evidence, "the panel alone gives ranges, no effects")
     return ReadyPoint("circularity", "ok", f"none of {len(figures['judges'])} judges gains by judging itself")
+
+
+def _unmeasured_favours(evidence: ReadyEvidence, finding: str) -> ReadyPoint:
+    """Return the open point on self-preference, with the command for its state.
+
+    A judge from outside of the panel grades the pool in a run of its own; then it takes each judge's place.
+    """
+    run = evidence.run
+    graded = outside_run(run.folder) / "judge" / "panel.json"
+    earlier = (CHECKS["circular"].written(run.folder) or {}).get("fourth")
+    outside = sorted(read_json(graded).keys() - evidence.panel.keys()) if graded.is_file() else []
+    if outside := [earlier] if earlier else outside:
+        finding += f"; {outside[0]} has graded the pool and can take each judge's place"
+        return ReadyPoint("circularity", "not measured", finding, evidence.command("circular", JUDGE=outside[0]))
+    then = evidence.command("circular", JUDGE=JUDGE)
+    finding += f"; a judge from outside of the panel, NAME, has to grade the pool first, then `{then}`"
+    return ReadyPoint("circularity", "not measured", finding, grade_outside(run.folder, run.pipeline.head.stages))
 
 
 POINTS = (licence, metadata, texts_point, lengths_point, people, gate, kin, leaks, privacy, favours)

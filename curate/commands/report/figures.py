@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from curate.core.config import Json
 from curate.core.scale import Scale
@@ -109,3 +109,11 @@ class Shown:
     decided: Mapping[str, int] = field(default_factory=dict)
     """`accepted`, `masked` -> number of such decisions on possible residual PII."""
     withdrawn: Withdrawn = field(default_factory=Withdrawn)
+
+    @property
+    def precision(self) -> tuple[Literal["panel", "published"], Mapping[str, Any] | None]:
+        """Return the share of positives that assessors confirm, of the published labels where a sample says it."""
+        of_published = next(
+            (column.shares.get("relevant: confirmed") for column in self.experts if column.labels == "published"), None
+        )
+        return ("published", of_published) if of_published else ("panel", self.lead["precision"])

@@ -35,7 +35,7 @@ def evidence(contents: Shown) -> Evidence:
         contents.steps["judge"].facts,
         contents.agreed["panel"],
         export.facts if export else None,
-        contents.lead,
+        {**contents.lead, "precision": contents.precision[1]},
         controls(contents.steps["judge"].facts, contents.beside.get("judge")),
         [*again, *contents.outdated],
     )
@@ -60,7 +60,7 @@ def head_figures(contents: Shown, words: Words) -> list[HeadFigure]:
     """Return the figures: published queries, precision, agreement of judges, contested pairs, cost."""
     return [
         _queries(contents, words),
-        _people(contents.lead, words),
+        _people(contents, words),
         _agreement(contents, words),
         _contested(contents, words),
         _paid(contents, words),
@@ -77,14 +77,15 @@ def _queries(contents: Shown, words: Words) -> HeadFigure:
     return HeadFigure(texts["queries"], f"{queries:,}", notes=[source, *([mean] if mean else [])])
 
 
-def _people(lead: Mapping[str, Any], words: Words) -> HeadFigure:
-    texts = words["head"]
+def _people(contents: Shown, words: Words) -> HeadFigure:
+    texts, lead, (labels, precision) = words["head"], contents.lead, contents.precision
+    title = texts["people"][labels]
     if lead["sample"] is None:
-        return HeadFigure(texts["people"], texts["nobody"])
+        return HeadFigure(title, texts["nobody"])
     notes = [texts["read"].format(lead["sample"], lead["read"], lead["twice"])]
-    if lead["precision"] is None:
-        return HeadFigure(texts["people"], texts["unread"], notes=notes)
-    return HeadFigure.of_text(texts["people"], run_figures.percents(lead["precision"], words), notes)
+    if precision is None:
+        return HeadFigure(title, texts["unread"], notes=notes)
+    return HeadFigure.of_text(title, run_figures.percents(precision, words), notes)
 
 
 def _agreement(contents: Shown, words: Words) -> HeadFigure:

@@ -1,6 +1,8 @@
 """`curate review`: draw a sample for assessors to check, import their answers, and report the figures."""
 
+import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +21,7 @@ from curate.review.planning import SamplePlan
 from curate.review.proof import SampleProof
 from curate.runs.command import Names, argument, option, setting
 from curate.runs.options import OnRun
-from curate.view.answers import Result
+from curate.view.answers import Result, retyped_without
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
@@ -96,7 +98,11 @@ class ReviewExportCommand(OnRun):
     )
     controls: int | None = option("Number of random documents planted as controls; default: 2 % of the size.", None)
     known: Path | None = setting("File of pairs of known grade to plant: query_id, doc_id, grade.", None)
-    seed: int | None = setting("Seed of the random sample; default: the pipeline's.", None, ge=0)
+    seed: int | None = setting(
+        "Seed of the random sample; default: the pipeline's, or the next that no other sample of the run has.",
+        None,
+        ge=0,
+    )
 
     def result(self) -> Result[HandedOut | SamplePlan | AcceptancePlan | ContestedPlan]:
         """Return the sample's folder and its files; with `plan`, the strata and the widths of the intervals."""
@@ -119,15 +125,20 @@ class ReviewExportCommand(OnRun):
             overlap=self.overlap,
             controls=self.controls,
             known=self.known,
-            seed=work.pipeline.head.seed if self.seed is None else self.seed,
+            seed=drawing.free_seed(work.folder, special or of, work.pipeline.head.seed)
+            if self.seed is None
+            else self.seed,
             language=work.pipeline.head.language,
             of=of,
             results=self.for_scores,
         )
         _need(work, order)
         if self.plan:
-            return samples.plan(work, order, special) if special else _planned(work, order)
+            planned = samples.plan(work, order, special) if special else _planned(work, order)
+            return replace(planned, lines=[*planned.lines, f"next: {retyped_without('--plan')}: draws it"])
         drawn = samples.draw(work, order, special) if special else self._draw(work, order)
+        if line := drawing.no_controls(drawn.design):
+            self.notify(line)
         return self._hand_out(Desk(drawn), kinds)
 
     def _draw(self, work: "Run", order: "SampleOptions") -> "Sample":
@@ -142,6 +153,8 @@ class ReviewExportCommand(OnRun):
         from curate.review import paper
 
         files = paper.hand_out(review, self.out or review.sample.folder / "sheets", kinds)
+        for line in samples.next_lines(review):
+            self.notify(line)
         return Result(HandedOut(review.sample.folder, files), map(str, files))
 
 
@@ -185,11 +198,8 @@ class ReviewImportCommand(OnSample):
             for problem in result.problems:
                 notices.append(f"{problem.fault(result.file).finding}; held back")
                 self.notify(notices[-1])
-        lines = [
-            f"{result.file}: {result.assessor}: {result.answers:,} answers, {result.new:,} of them new"
-            for result in results
-        ]
-        return Result(results, [*lines, *samples.next_steps(review.sample)], notices)
+        lines = [f"{result.file}: {result.assessor}: {result.counts}" for result in results]
+        return Result(results, [*lines, *samples.next_lines(review)], notices)
 
 
 class ReviewServeCommand(OnSample):
@@ -304,16 +314,16 @@ class ReviewReportCommand(OnSample):
     def result(self) -> Result[SampleProof | ItemProof | SampleProgress]:
         """Return the estimates from the answers so far."""
         review, notices = self.desk()
-        if review.sample.of_items:
-            return samples.report_items(review, notices)
-        if review.sample.of_some:
-            return samples.report(review, notices)
         if review.sample.of_pilot:
             raise ConfigError(
                 f"{review.sample.folder}: a pilot, which proves nothing of labels; see `curate pilot report`, or name "
                 "a review with --sample"
             )
-        return samples.report_labels(review, notices)
+        result: Result[Any] = samples.reported(review, notices)
+        if self.sample is not None:
+            return result
+        first, *others = result.lines
+        return replace(result, lines=[first, *samples.answered_beside(review), *others])
 
 
 class ReviewAdjudicateCommand(OnSample):
@@ -339,11 +349,18 @@ class ReviewAdjudicateCommand(OnSample):
         if self.file is None:
             outside_runs(self.out)
             sheet = self.out or review.sample.folder / "sheets" / f"{ADJUDICATED}.csv"
-            path, rows = paper.dispute(review, sheet)
-            return Result(Disputed(path, rows), [f"{path}: {rows:,} rows"], notices)
+            _, rows = paper.dispute(review, sheet)
+            sample = f"--run {shlex.quote(str(review.sample.folder.parents[1]))} --sample {review.sample.design.name}"
+            lines = [
+                f"{sheet}: {rows:,} rows",
+                f"next: curate review adjudicate {shlex.quote(str(sheet))} {sample}: once it is filled in",
+            ]
+            if not rows:
+                lines = ["nothing is disputed, so no sheet is written", *samples.next_lines(review)]
+            return Result(Disputed(sheet, rows), lines, notices)
         results = paper.take_back(review, [self.file], assessor=ADJUDICATED)
-        lines = (f"{result.file}: {result.answers:,} final answers, {result.new:,} of them new" for result in results)
-        return Result(results, lines, notices)
+        lines = [f"{result.file}: final answers: {result.counts}" for result in results]
+        return Result(results, [*lines, *samples.next_lines(review)], notices)
 
 
 def _design(order: "SampleOptions") -> Any:  # noqa: ANN401 - a module with `plan` and `draw`

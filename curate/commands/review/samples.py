@@ -9,6 +9,9 @@ from curate.core.errors import ConfigError
 from curate.core.figures import Record, figure
 from curate.review import item_proof, items, published, showing
 from curate.review.agreement import checked
+from curate.review.desk import desks
+from curate.review.drawing import no_controls
+from curate.review.lead import recommendation
 from curate.review.proof import SampleProof, prove
 from curate.runs.opening import opened
 from curate.view import state
@@ -147,7 +150,8 @@ def report(review: "Desk", notices: Sequence[str]) -> Result[SampleProgress]:
     figures = SampleProgress(review.sample.design.name, of, len(rows), len(read), strata)
     use = say(of).split("\n")
     advice = say("open", figures, open=len(rows) - len(read)) if len(read) < len(rows) else use.pop(0)
-    lines = [advice, say("progress", figures), as_table([say.cells("stratum", stratum) for stratum in strata]), *use]
+    table = as_table([say.cells("stratum", stratum) for stratum in strata])
+    lines = [say("advice", figures, advice=advice), say("progress", figures), table, *use, *next_lines(review)]
     return Result(replace(figures, advice=advice), lines, notices)
 
 
@@ -160,9 +164,9 @@ def report_items(review: "Desk", notices: Sequence[str]) -> Result[item_proof.It
     if sum(bool(person.read) for person in proof.people.values()) > 1:
         sides.append(say("between_people", proof))
     reading = state.ReadCounts(proof.rows, proof.read, proof.twice, proof.disagreements_between_people)
-    advice = state.advice(precision.to_json() if precision else None, reading, of_items=True)
+    advice = state.advice(precision.to_json() if precision else None, reading, "items")
     lines = [
-        advice,
+        say("advice", proof, advice=advice),
         say("items", proof),
         say("disagreements", proof, sides=", ".join(sides)),
         *([say("outdated")] if proof.outdated else []),
@@ -179,32 +183,39 @@ def report_labels(review: "Desk", notices: Sequence[str]) -> Result[SampleProof]
     sides = [say("with_panel", figures, people=say("and").join(readers) or say("nobody"))]
     if len(readers) > 1:
         sides.append(say("between_people", figures))
-    positives = figures.confirmed["relevant"]
-    reading = state.ReadCounts(figures.rows, figures.read, figures.twice, figures.disagreements_between_people)
-    advice = state.advice(positives.to_json() if positives else None, reading)
+    advice, without = recommendation(figures, final).sentence, no_controls(review.sample.design)
     lines = [
-        advice,
+        say("advice", figures, advice=advice),
         say("progress", figures),
         say("disagreements", figures, sides=", ".join(sides)),
-        as_table(list(showing.lines(figures.to_json(), final)), digits=3),
+        as_table(list(showing.lines(figures.to_json(), final, planted=without is None)), digits=3),
+        *([without] if without else []),
     ]
     lines += [showing.note(final)] if final else []
     warnings = [f"Krippendorff's α: {line}" for line in too_few(figures.alpha.queries)] if figures.alpha else []
-    return Result(replace(figures, published=final, advice=advice), [*lines, *warnings], [*notices, *warnings])
+    lines += [*warnings, *next_lines(review)]
+    return Result(replace(figures, published=final, advice=advice), lines, [*notices, *warnings])
 
 
-def next_steps(sample: "Sample") -> Iterator[str]:
-    """Yield the commands that use the answers to a sample of pairs, with the number of labels that each changes."""
-    if sample.of_items or sample.of_pilot or sample.design.form != "relevance":
-        return
-    run = sample.folder.parents[1]
-    folder, work = shlex.quote(str(run)), opened(None, run, detect=False, tell=lambda _line: None)
-    if "resolve" not in work.pipeline.head.stages:
-        yield f"next: curate audit --run {folder}: the audit with these answers"
-        return
-    from curate.pipeline import stages
+def reported(review: "Desk", notices: Sequence[str]) -> Result[Any]:
+    """Return the figures of a sample so far, of the kind that it has."""
+    of_kind = report_items if review.sample.of_items else report if review.sample.of_some else report_labels
+    return of_kind(review, notices)
 
-    rerun = f"curate run {folder}/pipeline.yaml --run {folder}"
-    yield f"next: {rerun}: the labels stay the panel's, page and card say how right they are"
-    count = stages.module("resolve").overridden(work.beside("resolve"))
-    yield f"  or: {rerun} --set resolve.policy=expert-over-panel: {count:,} labels become what people say"
+
+def answered_beside(review: "Desk") -> Iterator[str]:
+    """Yield a line per other sample of the run with answers, since a report is of the newest sample by default."""
+    run = review.sample.folder.parents[1]
+    for other in desks(run):
+        name = other.sample.design.name
+        read = sum(grade is not None for row, _, grade in other.answered() if row["expected"] is None)
+        if read and name != review.sample.design.name and not other.sample.of_pilot:
+            where = f"--run {shlex.quote(str(run))} --sample {shlex.quote(name)}"
+            yield f"sample {name} holds answers to {read:,} rows: `curate review report {where}`"
+
+
+def next_lines(review: "Desk") -> list[str]:
+    """Return the lines on the next step of a sample's run."""
+    from curate.runs.status import next_lines as lines_of_run
+
+    return lines_of_run(opened(None, review.sample.folder.parents[1], detect=False, tell=lambda _line: None), review)

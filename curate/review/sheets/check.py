@@ -62,6 +62,8 @@ class Returned:
     """One per row, in sheet order, without rows that have a problem."""
     problems: Sequence[SheetProblem]
     """All problems, sorted by row."""
+    empty: int = 0
+    """Rows with neither answer nor note."""
 
 
 def check(
@@ -102,6 +104,7 @@ class _Checker:
     others: Collection[str]
     entries: dict[str, list[SheetEntry]] = field(default_factory=dict)
     problems: list[SheetProblem] = field(default_factory=list)
+    empty: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.mine, self.theirs = _index(self.rows), _index(self.others)
@@ -137,13 +140,16 @@ class _Checker:
         flag = "" if answer else SIGNS.get(fold(cells["answer"]), "")
         if answer or note or flag:
             self.entries.setdefault(row_id, []).append(SheetEntry(row_id, answer, note, line.number, flag))
+        else:
+            self.empty.add(row_id)
 
     def returned(self) -> Returned:
         """Return all entries and problems."""
         merged = [self._merged(entries) for entries in self.entries.values()]
         held = {problem.row_id for problem in self.problems}
         answers = sorted((entry for entry in merged if entry.row_id not in held), key=lambda entry: entry.row)
-        return Returned(answers, sorted(self.problems, key=lambda problem: (problem.row, problem.column)))
+        problems = sorted(self.problems, key=lambda problem: (problem.row, problem.column))
+        return Returned(answers, problems, len(self.empty - self.entries.keys() - held))
 
     def _problem(self, line: SheetLine, column: str, row_id: str | None, fault: str, expected: str) -> None:
         self.problems.append(SheetProblem(line.number, self.sheet.headers[column], fault, expected, row_id))

@@ -125,23 +125,31 @@ def test_every_command_on_the_page_is_one_of_the_program(line: str) -> None:
 @pytest.mark.parametrize(
     ("precision", "reading", "said"),
     [
-        (None, ReadCounts(200, 0), "do not publish: nobody has read a row of this sample; type `curate review serve`"),
+        (None, ReadCounts(200, 0), "do not publish: nobody has read a row of this sample"),
         (None, ReadCounts(200, 9), "do not publish: nobody has read a pair that the panel calls relevant"),
-        ((0.13, 0.08, 0.2), ReadCounts(300, 50), "do not publish: the readers confirmed 13 % (8–20) of the positives"),
+        (
+            (0.13, 0.08, 0.2),
+            ReadCounts(300, 50),
+            "do not publish: the readers confirmed 13 % (8–20) of the panel's",
+        ),
         ((0.85, 0.7, 0.93), ReadCounts(200, 199), "read on: 1 of 200 rows are open; so far the readers confirmed 85 %"),
         ((0.92, 0.88, 0.95), ReadCounts(300, 260, 60), "read on: 40 of 300 rows are open; so far"),
         (
             (0.85, 0.7, 0.93),
             ReadCounts(200, 200, 60),
-            "do not publish yet: the readers confirmed 85 % (70–93) of the pos",
+            "do not publish yet: the readers confirmed 85 % (70–93) of the panel's pos",
         ),
         ((0.92, 0.88, 0.95), ReadCounts(200, 190, 12, 3), "but two of them read 12 rows only, of 50 that are needed"),
         (
             (0.92, 0.88, 0.95),
             ReadCounts(200, 190, 50, 12),
-            "adjudicate 12 rows on which readers differ (`curate review",
+            "adjudicate 12 rows on which readers differ; they",
         ),
-        ((0.92, 0.88, 0.95), ReadCounts(200, 190, 50), "publish: the readers confirmed 92 % (88–95) of the positives;"),
+        (
+            (0.92, 0.88, 0.95),
+            ReadCounts(200, 190, 50),
+            "publish: the readers confirmed 92 % (88–95) of the panel's pos",
+        ),
     ],
 )
 def test_a_review_says_first_what_to_do(precision: Any, reading: ReadCounts, said: str) -> None:
@@ -152,9 +160,15 @@ def test_a_review_says_first_what_to_do(precision: Any, reading: ReadCounts, sai
 
 def test_a_review_of_items_speaks_of_labels_and_of_items_that_changed() -> None:
     good = {"value": 0.92, "low": 0.88, "high": 0.95}
-    assert "confirmed 92 % (88–95) of the labels" in advice(good, ReadCounts(99, 99, 50), of_items=True)
-    assert "the items changed" in advice(None, ReadCounts(99, 99), of_items=True)
-    assert "nobody has read a row" in advice(None, ReadCounts(99, 0), of_items=True)
+    assert "confirmed 92 % (88–95) of the labels" in advice(good, ReadCounts(99, 99, 50), "items")
+    assert "the items changed" in advice(None, ReadCounts(99, 99), "items")
+    assert "nobody has read a row" in advice(None, ReadCounts(99, 0), "items")
+
+
+def test_a_figure_of_published_labels_is_called_so() -> None:
+    good = {"value": 0.92, "low": 0.88, "high": 0.95}
+    assert "of the published positives" in advice(good, ReadCounts(99, 99, 50), "published")
+    assert "发布的正例" in advice(good, ReadCounts(99, 99, 50), "published", language="zh")
 
 
 def test_a_third_language_is_only_an_entry_of_the_words() -> None:

@@ -111,11 +111,11 @@ def test_a_sheet_out_and_back_and_what_is_said(folder: Path) -> None:
 
     clean = filled(sheet, lambda _text, _masked: "无问题")
     back = curate(folder, "check", "mask", str(clean))
-    assert "back.csv: assessor: 100 answers, 100 of them new" in back.stdout
+    assert "back.csv: assessor: 100 answers; 100 new" in back.stdout
     said = json.loads((folder / "runs/p/checks/mask.json").read_text())
     high = f"{100 * said['leak']['high']:.1f}"
     assert f"texts in which personal data is left: 0 of 100 read: at most {high} % at 95 %" in back.stdout
-    assert curate(folder, "check", "mask", str(clean)).stdout.count("100 answers, 0 of them new") == 1
+    assert curate(folder, "check", "mask", str(clean)).stdout.count("100 answers; 0 new") == 1
 
     second = curate(folder, "check", "mask", str(filled(sheet, truth)), "--json")
     found = figures(second)
@@ -321,7 +321,7 @@ def test_libreoffice_gives_back_what_was_typed(
     saved.write_bytes(convert(tmp_path_factory.mktemp("profile"), folder / "assessor.xlsx", SAVED[name], name))
     back = curate(folder, "check", "mask", str(saved))
     assert (back.returncode, back.stderr.replace("working in runs/p\n", "")) == (0, "")
-    assert "100 answers, 100 of them new" in back.stdout
+    assert "100 answers; 100 new" in back.stdout
 
 
 @pytest.mark.parametrize("size", [100, 500])

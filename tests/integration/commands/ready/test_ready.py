@@ -1,6 +1,7 @@
 """`curate ready` on a finished run: what is open, why, and what to type."""
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,37 @@ def test_what_settings_give_is_ok_and_what_nobody_did_is_not(run: Path) -> None:
     assert "floors were not scored" in found["floors: full-retrieval-small"]["found"]
     assert all((each["next"] is None) == (each["state"] == "ok") for each in found.values())
     done = curate(run.parents[1], "ready", str(run))
-    assert f"next: curate review export --run {run} --size 200 --plan" in done.stdout
+    assert f"next: curate review export --run {run} --size 200\n" in done.stdout
     assert "is not ready" in done.stderr
+
+
+def test_self_preference_is_measured_by_the_commands_that_are_printed(run: Path, tmp_path: Path) -> None:
+    work = Path(shutil.copytree(run.parents[1], tmp_path / "work"))
+    definition = "judges.outsider={kind: lexical, thresholds: {S: 0.8, A: 0.5, B: 0.3, C: 0.1}}"
+    ran(work, "judge", "--run", "runs/full", "--set", definition)
+    ran(work, "run", "runs/full/pipeline.yaml", "--run", "runs/full")
+    first = _points(work / "runs" / "full")["circularity"]
+    ran(work, *shlex.split(first["next"].replace("NAME", "outsider"))[1:])
+    second = _points(work / "runs" / "full")["circularity"]
+    assert second["next"] == f"curate check circular --run {work / 'runs' / 'full'} --fourth outsider"
+    ran(work, *shlex.split(second["next"])[1:])
+    ran(work, "export", "--run", "runs/full")
+    third = _points(work / "runs" / "full")["circularity"]
+    assert third["next"] not in (first["next"], second["next"])
+
+
+def test_missing_metadata_are_filled_by_the_command_as_printed(run: Path, tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(run.parents[1], tmp_path / "work")) / "runs" / "full"
+    fields = ("reference", "date", "domains", "task_subtypes", "annotations_creators", "dialect", "sample_creation")
+    cleared = [word for name in (*fields, "bibtex_citation") for word in ("--set", f"export.mteb.{name}=null")]
+    ran(copied.parents[1], "export", "--run", str(copied), *cleared)
+    point = _points(copied)["metadata"]
+    assert point["state"] == "not ok"
+    ran(copied.parents[1], *shlex.split(point["next"])[1:])
+    assert _points(copied)["metadata"]["state"] == "ok"
+    wrong = complaint(copied.parents[1], "export", "--run", str(copied), "--set", "export.mteb.date=2020")
+    assert "--set export.mteb.date: expected a list" in wrong
+    assert "pipeline.yaml" not in wrong
 
 
 def test_mteb_reads_the_results_of_every_model(run: Path) -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from curate.core.scale import FIVE
 from tests.support import machine
 from tests.support.pools import table
-from tests.support.runs import curate, tiny
+from tests.support.runs import Done, curate, tiny
 
 
 @pytest.fixture(scope="module")
@@ -112,21 +113,101 @@ def test_a_single_assessor_disagrees_with_the_panel_and_nobody_else(folder: Path
     against = proof["disagreements"]
     assert against == proof["disagreements_with_panel"] > proof["disagreements_between_people"] == 0
     advice, shown = curate(folder, "review", "report").stdout.split("\n", 1)
-    assert advice.startswith("do not publish: the readers confirmed 0 %")
-    assert proof["advice"] == advice
+    assert advice.startswith("sample expert: do not publish: the readers confirmed 0 %")
+    assert advice.endswith("of the panel's positives")
+    assert f"sample expert: {proof['advice']}" == advice
     assert shown.startswith(f"30 of 30 rows read\nopen disagreements: {against} ({against} of anna with the panel)\n")
 
 
 def test_who_has_read_nothing_disagrees_with_nobody(folder: Path) -> None:
     out = curate(folder, "review", "export", "--size", "30", "--assessors", "anna,li", "--controls", "0")
     said = curate(folder, "review", "report").stdout.splitlines()
-    assert said[0].startswith("do not publish: nobody has read a row of this sample")
+    assert said[0].startswith("sample expert: do not publish: nobody has read a row of this sample")
     assert said[2].endswith("(0 of nobody with the panel)")
     sheet = next(folder / line for line in out.stdout.split() if line.endswith("anna.csv"))
     filled(sheet, "D")
     assert curate(folder, "review", "import", str(sheet)).returncode == 0
     later = curate(folder, "review", "report").stdout.splitlines()[2]
     assert later.endswith(" of anna with the panel)"), later
+
+
+def marked(sheet: Path, first: str, second: str) -> None:
+    """Answer the first two rows of a sheet with these, all others with D."""
+    filled(sheet, "D")
+    text = sheet.read_bytes().decode("gb18030").replace(";D;", f";{first};", 1).replace(";D;", f";{second};", 1)
+    sheet.write_bytes(text.encode("gb18030"))
+
+
+def next_of(said: str) -> str:
+    """Return the command behind `next`."""
+    return next(line for line in said.splitlines() if line.startswith("next: ")).removeprefix("next: ")
+
+
+def typed(folder: Path, line: str) -> Done:
+    """Run a printed command, without the reason behind it."""
+    return curate(folder, *shlex.split(line.partition(": ")[0])[1:])
+
+
+def test_every_command_of_a_review_names_the_next_one(folder: Path) -> None:
+    ended = curate(folder, "run", "tiny.yaml", "--set", "export.formats=[beir]").stdout
+    assert "curate judge --run runs/tiny" in next_of(ended), "heuristics alone judged, and nobody reads yet"
+    plan = curate(folder, "review", "export", "--run", "runs/tiny", "--size", "40", "--plan", "--assessors", "anna,ben")
+    drawn = typed(folder, next_of(plan.stdout))
+    assert drawn.returncode == 0, drawn.stderr
+    opened = next_of(drawn.stderr)
+    assert opened == "curate review serve --run runs/tiny --sample expert: 40 of 40 rows are open"
+    sheets = [folder / line for line in drawn.stdout.split() if line.endswith(".csv")]
+    blank = sheets[0].read_bytes()
+    marked(sheets[0], "?", "")
+    filled(sheets[1], "D")
+    first = curate(folder, "review", "import", "--run", "runs/tiny", str(sheets[0]))
+    rows = len(sheets[0].read_bytes().decode("gb18030").splitlines()) - 1
+    assert f"anna: {rows - 2} answers, 1 cannot judge, 1 empty; {rows - 2} new\n" in first.stdout
+    sheets[0].write_bytes(blank)
+    filled(sheets[0], "S")
+    both = curate(folder, "review", "import", "--run", "runs/tiny", *map(str, sheets))
+    assert next_of(both.stdout).startswith("curate review adjudicate --run runs/tiny --sample expert: readers differ")
+    assert " labels become what people say" in both.stdout
+    disputed = typed(folder, next_of(both.stdout))
+    sheet = folder / disputed.stdout.partition(": ")[0]
+    refused = curate(folder, "review", "adjudicate")
+    assert refused.returncode == 0, "the same sheet, not filled in"
+    filled(sheet, "S")
+    assert "perhaps filled in; read it (`curate review adjudicate" in curate(folder, "review", "adjudicate").stderr
+    ruled = typed(folder, next_of(disputed.stdout))
+    assert "final answers: " in ruled.stdout, ruled.stderr
+    sheet.unlink()
+    nothing = curate(folder, "review", "adjudicate")
+    assert nothing.stdout.startswith("nothing is disputed"), nothing.stderr
+    assert not sheet.exists()
+    resolved = curate(folder, "resolve", "--run", "runs/tiny", "--set", "resolve.policy=expert-over-panel")
+    assert next_of(resolved.stdout).startswith("curate run runs/tiny/pipeline.yaml --run runs/tiny: not up to date: ")
+    exported = curate(folder, "export", "--run", "runs/tiny")
+    assert "report: " not in exported.stdout, "the page is of earlier labels"
+    assert next_of(exported.stdout) == "curate report --run runs/tiny: the report is not up to date"
+    reported = typed(folder, next_of(exported.stdout))
+    assert "report: runs/tiny/report.html" in reported.stdout
+    assert next_of(reported.stdout) == next_of(curate(folder, "review", "report").stdout)
+
+
+def test_a_second_sample_has_other_rows_and_a_report_says_which_sample_it_is_of(folder: Path) -> None:
+    first = curate(folder, "review", "export", "--size", "30", "--controls", "0", "--assessors", "anna")
+    sheet = folder / first.stdout.split()[0]
+    filled(sheet, "D")
+    assert curate(folder, "review", "import", str(sheet)).returncode == 0
+    again = curate(folder, "review", "export", "--size", "30", "--controls", "0", "--sample", "again")
+    assert "no controls were planted: none were asked for" in again.stderr
+    drawn = [
+        table(folder / "runs" / "tiny", f"reviews/{name}", "survey")["ids"].to_list() for name in ("expert", "again")
+    ]
+    assert drawn[0] != drawn[1], "the same seed would draw the same rows"
+    said = curate(folder, "review", "report").stdout.splitlines()
+    assert said[0].startswith("sample again: do not publish: nobody has read a row")
+    assert said[1].startswith(
+        "sample expert holds answers to 30 rows: `curate review report --run runs/tiny --sample e"
+    )
+    assert not any(line.startswith("controls right") for line in said)
+    assert "no controls were planted: none were asked for; nothing shows how carefully people read" in said
 
 
 def test_sheets_of_a_sample_can_be_written_again_in_another_format(folder: Path) -> None:
