@@ -190,7 +190,8 @@ def reads(name: str, counts: Mapping[str, tuple[int, int]]) -> str:
     """Return a sentence on a judge's grades for control pairs that need no assessors; these do not qualify a judge."""
     shares = ", ".join(f"{hits} of {rated} {SAID[kind]}" for kind, (hits, rated) in counts.items())
     return (
-        f"{name} gives a relevant grade to {shares}: not qualified, for no person graded these (judge.gate.positives)"
+        f"{name} gives a relevant grade to {shares}: not qualified, for no person graded these controls "
+        "(judge.gate.positives)"
     )
 
 

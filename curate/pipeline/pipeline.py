@@ -108,12 +108,17 @@ class Pipeline:
     def load(cls, path: Path, assignments: Sequence[str] = ()) -> "Pipeline":
         """Return the checked settings of a pipeline file, with `SECTION.KEY=VALUE` assignments applied.
 
-        A file in a run folder that names no version of the defaults was written by 0.2. ConfigError lists all mistakes.
+        A file in a run folder that names no version of the defaults was written by 0.2. ConfigError lists all mistakes,
+        each with its source: the file, or `--set`.
         """
         settings = config.override(config.read_yaml(path), assignments)
         if "defaults" not in settings and path.name == SETTINGS and is_run(path.parent):
             settings["defaults"] = "0.2"
-        return cls.check(settings, path.name)
+        try:
+            return cls.check(settings, path.name)
+        except ConfigError as error:
+            keys = [assignment.partition("=")[0].strip() for assignment in assignments]
+            raise ConfigError(_with_source(str(error), f"{path.name}: ", keys)) from error
 
     @classmethod
     def check(cls, settings: Settings, where: str) -> "Pipeline":
@@ -136,6 +141,13 @@ class Pipeline:
         if problems or head is None:
             raise ConfigError("\n".join(problems))
         return cls(head, sections, settings)
+
+
+def _with_source(problems: str, of_file: str, assigned: Sequence[str]) -> str:
+    """Return lines that start with `of_file` and a setting, with `--set` instead of `of_file` for assigned settings."""
+    marks = tuple(f"{of_file}{key}{end}" for key in assigned for end in (":", "."))
+    lines = problems.splitlines()
+    return "\n".join(f"--set {line.removeprefix(of_file)}" if line.startswith(marks) else line for line in lines)
 
 
 def with_defaults_of(pipeline: Pipeline, folder: Path, where: str) -> Pipeline:

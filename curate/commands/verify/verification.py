@@ -169,7 +169,9 @@ def _compare_labels(
             f"verdicts.parquet: {people:,} labels are said to be experts', the manifest says {label_facts['experts']:,}"
         )
     if people:
-        result.unchecked.append(f"{people:,} labels of experts, which no ledger holds")
+        result.unchecked.append(
+            f"{people:,} labels of experts, which no ledger holds (none is exported of a query that is not published)"
+        )
     chosen = _candidates(problems, written, derived.verdicts, label_facts)
     grades = graded(derived.verdicts, dict(written.tables.values()), label_facts)
     expected_tables = expected(derived.verdicts, written.queries, texts.contents, chosen, label_facts, grades)
