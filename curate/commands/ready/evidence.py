@@ -105,6 +105,12 @@ class ReadyEvidence:
         return {task["name"]: task for task in tasks if task.get("card") == card_digests.get(task["name"], "")}
 
     @property
+    def drawn_by_rank(self) -> bool:
+        """Return whether the negatives of reranking are the highest ranks of the pool already."""
+        export: Any = self.run.pipeline.sections["export"]
+        return bool(export.rerank.draw == "by_rank")
+
+    @property
     def tasks(self) -> list[str]:
         """Return mteb's names of the exported tasks."""
         return [str(front["mteb"]["name"]) for front in self.fronts.values()]
@@ -197,8 +203,7 @@ def _missing_models(evidence: ReadyEvidence, figures: Figures) -> str:
 
 def _next_command(evidence: ReadyEvidence, figures: Figures | None, *, trivial: bool = False) -> str:
     if trivial and figures is not None:
-        export: Any = evidence.run.pipeline.sections["export"]
-        by_rank = figures["kind"] == "Reranking" and export.rerank.draw != "by_rank"
+        by_rank = figures["kind"] == "Reranking" and not evidence.drawn_by_rank
         return evidence.command("rerank" if by_rank else "source")
     outside = _independent_models(evidence)
     scored = figures is not None and not _missing_models(evidence, figures)

@@ -11,7 +11,7 @@ from curate.core.scale import FIVE
 from curate.panel.judge_dependence import Dependence
 from curate.review import Answer, Desk
 from curate.review.drawing import SampleOptions, draw
-from curate.review.lead import lead
+from curate.review.lead import lead, main_sample, recommendation
 from curate.view.charts import fitted
 from curate.view.run_figures import lead_rows
 from curate.view.words import strings
@@ -84,3 +84,19 @@ def test_lines_say_what_was_measured_and_what_was_not(run: Path) -> None:
 )
 def test_circularity_is_told_by_the_judges_that_are_warned_of(run: Path, judges: list[Any], line: str) -> None:
     assert said(found(run, {"judges": judges}))["Judges that judge themselves"].startswith(line)
+
+
+def test_the_recommendation_is_of_published_labels_where_they_differ(run: Path) -> None:
+    most_read = main_sample(run, 1600)
+    assert most_read is not None
+    review, proof = most_read
+    assert review.sample.design.name == "whole"
+    of_panel = recommendation(proof, None)
+    assert of_panel.labels == "panel"
+    assert "of the panel's positives" in of_panel.sentence
+    better = {"value": 0.97, "low": 0.93, "high": 0.99}
+    of_published = recommendation(proof, {"confirmed": {"relevant": better}})
+    assert (of_published.labels, of_published.obstacle) == ("published", "twice")
+    assert "97 % (93–99) of the published positives" in of_published.sentence
+    unknown = recommendation(proof, {"confirmed": {"relevant": None}})
+    assert unknown == of_panel, "labels of other answers say nothing"

@@ -23,6 +23,7 @@ class Known:
     kind: str = "Retrieval"
     rules: dict[str, Any] = field(default_factory=lambda: dict(parse_yaml(template(FILE))))
     tasks: tuple[str, ...] = ("t",)
+    drawn_by_rank: bool = False
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -65,8 +66,9 @@ def test_a_task_between_trivial_and_random_is_ok() -> None:
     ("known", "state", "said", "typed"),
     [
         (Known({**GOOD, "a": 1.0}, kind="Reranking"), "not ok", "trivial: a has 100.00", "rerank"),
-        (Known({**GOOD, "bm25": 0.995}), "not ok", "trivial: bm25", "evaluate"),
-        (Known({**GOOD, "a": 0.15, "b": 0.15}), "not ok", "not above chance", "evaluate"),
+        (Known({**GOOD, "a": 1.0}, kind="Reranking", drawn_by_rank=True), "not ok", "harder queries", "source"),
+        (Known({**GOOD, "bm25": 0.995}), "not ok", "trivial: bm25", "source"),
+        (Known({**GOOD, "a": 0.15, "b": 0.15}), "not ok", "not above chance", "ORGANISATION/NAME"),
         (Known({"a": 0.5, "b": 0.5, "bm25": 0.4}), "not measured", f"not scored: {RANDOM}", RANDOM),
         (Known(GOOD, {"b": ["judge"]}), "not measured", "1 more that neither retrieved nor judged", "ORGANISATION"),
         (Known({"a": 0.5, "b": 0.5, RANDOM: 0.0}, kind="STS"), "ok", "best a 50.00", None),

@@ -58,6 +58,10 @@ class Run:
     )
 
     @property
+    def precision(self) -> tuple[str, Any]:
+        return "panel", self.lead["precision"]
+
+    @property
     def steps(self) -> dict[str, Step]:
         steps = {"judge": Step(0, 0, 0, self.judged, self.unfinished)}
         return steps if self.export is None else {**steps, "export": Step(0, 0, 0, self.export)}
@@ -85,14 +89,14 @@ def test_five_figures_stand_with_interval_and_n() -> None:
     paid = {"calls": 1200, "cost": 12.5, "currency": "USD"}
     assert texts(Run(judged={"heuristic": [], "bill": {"gpt": paid}})) == [
         "queries published with a reliable answer | 48 | of 64 queries | 214 positives, 4.5 per query",
-        f"{head['people']} | 92 % (88–95) | sample expert: 200 pairs read, 60 of them by two",
+        f"{head['people']['panel']} | 92 % (88–95) | sample expert: 200 pairs read, 60 of them by two",
         f"{head['agreement']} | 0.814 (0.790–0.830) | 900 pairs of 64 queries | {odd}",
         "contested pairs | 10.0% (10.0–10.0) | of 40 judged pairs",
         "paid | 12.50 USD | 1,200 calls",
     ]
     assert (
         texts(Run(), "zh")[1]
-        == "复核人确认的正例（精确率） | 92% (88–95) | 样本 expert，已读 200 对，其中两人读过 60 对"
+        == "评审组的正例中复核人确认的（精确率） | 92% (88–95) | 样本 expert，已读 200 对，其中两人读过 60 对"
     )
 
 
