@@ -153,7 +153,7 @@ def _labels(folder: Path, reports: Reports) -> Iterator[str]:
 # Next step of a run: one rule for all commands that print one.
 
 
-class Step(NamedTuple):
+class NextStep(NamedTuple):
     """A command to type, and why; the reason may be empty."""
 
     command: str
@@ -166,7 +166,7 @@ def next_lines(run: Run, review: Desk | None = None) -> list[str]:
     return [f"next: {lines[0]}", *(f"  or: {line}" for line in lines[1:])] if lines else []
 
 
-def next_steps(run: Run, review: Desk | None = None) -> list[Step]:
+def next_steps(run: Run, review: Desk | None = None) -> list[NextStep]:
     """Return what to do next in a judged run, the alternatives last: read, adjudicate, use the answers, verify.
 
     `review` is the sample that a command is about; by default the one with the most answers. Empty for a run whose
@@ -178,20 +178,20 @@ def next_steps(run: Run, review: Desk | None = None) -> list[Step]:
     name = shlex.quote(str(run.folder))
     if "resolve" not in run.pipeline.head.stages:
         answered = review is not None and review.digest is not None
-        return [Step(f"curate audit --run {name}", "the audit with these answers")] if answered else []
+        return [NextStep(f"curate audit --run {name}", "the audit with these answers")] if answered else []
     stale = run.stale()
     if "judge" in stale or "consensus" in stale:
-        return [Step(_rerun(run), "the labels are not up to date")]
+        return [NextStep(_rerun(run), "the labels are not up to date")]
     main, of_main = of_run(run.folder) or (None, None)
     review, advice = (main, of_main) if review is None else (review, _advice(review))
     steps = [*(_reading(run.folder, review, advice) if review else ()), *(_using(run, stale) if stale else ())]
     if steps:
         return steps
     lacking = _lacking(run, advice or of_main)
-    return [lacking or Step(f"curate verify {name}/export", f"then `curate ready {name}`")]
+    return [lacking or NextStep(f"curate verify {name}/export", f"then `curate ready {name}`")]
 
 
-def review_step(run: Run, review: Desk | None, advice: Recommendation | None) -> Step | None:
+def review_step(run: Run, review: Desk | None, advice: Recommendation | None) -> NextStep | None:
     """Return what a review of the labels lacks; None if the labels can be published by it."""
     reading = next(_reading(run.folder, review, advice), None) if review else None
     return reading or _lacking(run, advice)
@@ -210,29 +210,29 @@ def _advice(review: Desk) -> Recommendation | None:
     return recommendation(prove(review), published.prove(review.sample.folder.parents[1]))
 
 
-def _reading(run: Path, review: Desk, advice: Recommendation | None) -> Iterator[Step]:
+def _reading(run: Path, review: Desk, advice: Recommendation | None) -> Iterator[NextStep]:
     """Yield how to go on with a sample that has open or disputed rows."""
     sample = f"--run {shlex.quote(str(run))} --sample {shlex.quote(review.sample.design.name)}"
     rows = [grade for row, _, grade in review.answered() if row["expected"] is None]
     unread = sum(grade is None for grade in rows)
     if unread and (advice is None or advice.obstacle in ("unread", "nothing", "open")):
-        yield Step(f"curate review serve {sample}", f"{unread:,} of {len(rows):,} rows are open")
+        yield NextStep(f"curate review serve {sample}", f"{unread:,} of {len(rows):,} rows are open")
         sheets = sorted((review.sample.folder / "sheets").glob("*.csv"))
         if written := [sheet for sheet in sheets if sheet.stem in review.assessors]:
-            yield Step(f"curate review import {shlex.join(map(str, written))} {sample}", "filled-in sheets")
+            yield NextStep(f"curate review import {shlex.join(map(str, written))} {sample}", "filled-in sheets")
     elif advice is not None and advice.reading.disputed:
-        yield Step(f"curate review adjudicate {sample}", f"readers differ on {advice.reading.disputed:,} rows")
+        yield NextStep(f"curate review adjudicate {sample}", f"readers differ on {advice.reading.disputed:,} rows")
 
 
-def _using(run: Run, stale: Sequence[str]) -> Iterator[Step]:
+def _using(run: Run, stale: Sequence[str]) -> Iterator[NextStep]:
     """Yield how to bring stages up to date; after new answers with what becomes of the labels."""
     if _answered(run.folder) and (changed := _changed(run)) is not None:
-        yield Step(_rerun(run), "the labels stay the panel's, page and card say how right they are")
+        yield NextStep(_rerun(run), "the labels stay the panel's, page and card say how right they are")
         yield _as_people_say(run, changed)
     elif len(stale) == 1:
-        yield Step(f"curate {stale[0]} --run {shlex.quote(str(run.folder))}", f"the {stale[0]} is not up to date")
+        yield NextStep(f"curate {stale[0]} --run {shlex.quote(str(run.folder))}", f"the {stale[0]} is not up to date")
     else:
-        yield Step(_rerun(run), f"not up to date: {', '.join(stale)}")
+        yield NextStep(_rerun(run), f"not up to date: {', '.join(stale)}")
 
 
 def _answered(run: Path) -> bool:
@@ -249,29 +249,29 @@ def _changed(run: Run) -> int | None:
     return changed
 
 
-def _as_people_say(run: Run, changed: int) -> Step:
+def _as_people_say(run: Run, changed: int) -> NextStep:
     """Return the command that makes people's answers labels."""
-    return Step(f"{_rerun(run)} --set resolve.policy={EXPERTS}", f"{changed:,} labels become what people say")
+    return NextStep(f"{_rerun(run)} --set resolve.policy={EXPERTS}", f"{changed:,} labels become what people say")
 
 
-def _lacking(run: Run, advice: Recommendation | None) -> Step | None:
+def _lacking(run: Run, advice: Recommendation | None) -> NextStep | None:
     """Return what answers that are all read and used do not prove yet, as the command for it; None if they do."""
     name = shlex.quote(str(run.folder))
     if advice is None:
         heuristic: Any = run.beside("judge").done("judge").facts["heuristic"]
         if run_figures.only_heuristics(list(read_json(run.folder / "judge" / "panel.json")), heuristic):
             plan = f"curate judge --run {name} --models {PANEL} --plan"
-            return Step(plan, "labels are heuristic; see `curate models`")
+            return NextStep(plan, "labels are heuristic; see `curate models`")
         plan = f"curate review export --run {name} --size {SAMPLE} --plan"
-        return Step(plan, "people check a sample, and say how right the labels are")
+        return NextStep(plan, "people check a sample, and say how right the labels are")
     if advice.obstacle == "ready":
         return None
     if advice.obstacle in ("accepted", "precision") and (changed := _changed(run)):
         return _as_people_say(run, changed)
     if advice.obstacle == "accepted":
         plan = f"curate judge --run {name} --models {PANEL} --plan"
-        return Step(plan, "people reject the positives: ask other judges")
-    return Step(_another_sample(run, advice), "the answers do not prove the labels yet")
+        return NextStep(plan, "people reject the positives: ask other judges")
+    return NextStep(_another_sample(run, advice), "the answers do not prove the labels yet")
 
 
 def _another_sample(run: Run, advice: Recommendation) -> str:

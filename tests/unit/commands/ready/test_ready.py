@@ -1,15 +1,20 @@
 """Difficulty and floors of a task, by what an evaluation says of it."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from curate.ask.gate import reads
 from curate.cli.app import app
 from curate.commands.ready.evidence import FILE, scored
+from curate.commands.ready.points import gate
 from curate.core.config import parse_yaml
 from curate.system.resources import template
+from curate.view.words import strings
 
 RANDOM = "mteb/baseline-random-encoder"
 
@@ -93,3 +98,15 @@ def test_every_command_that_a_point_may_name_is_one_of_the_program() -> None:
         text = CliRunner().invoke(app, [*words[1 : 3 if group else 2], "--help"], terminal_width=200).output
         assert "Usage" in text, line
         assert all(word in text for word in words if word.startswith("--")), line
+
+
+def test_judges_that_answered_controls_while_judging_are_called_as_in_the_report(tmp_path: Path) -> None:
+    run = SimpleNamespace(folder=tmp_path)
+    judged: dict[str, Any] = {"controls": {"alpha": {"likely": (10, 12)}, "beta": {}}}
+    evidence = SimpleNamespace(families={"alpha": "a", "beta": "b"}, judged=judged, run=run, command=str)
+    found = gate(evidence)  # type: ignore[arg-type]
+    said = strings("en")["done"]["said"]["reads"].format("alpha, beta")
+    assert (found.state, found.found) == ("not measured", said)
+    clause = "not qualified, for no person graded these controls"
+    assert clause in said
+    assert clause in reads("alpha", {"likely": (10, 12)})
