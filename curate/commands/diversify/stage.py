@@ -127,6 +127,8 @@ def run(config: Config, context: Context) -> Report:
     if counts := [f"{int((~side.kept).sum()):,} of the {name}" for name, side in sides.items() if not side.kept.all()]:
         listed = "`curate show diversify/dropped` lists each with the one that is kept"
         notes.append(f"dropped: {' and '.join(counts)}; {listed}")
+    if spared := [f"{side.spared:,} of the {name}" for name, side in sides.items() if side.spared]:
+        notes.append(f"copies of other texts that are kept because they are labelled: {' and '.join(spared)}")
     if len(lost):
         notes.append(f"labels lost with their query or document: {len(lost):,}")
     notes += guesses(config, context.language)

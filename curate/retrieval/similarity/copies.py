@@ -105,19 +105,20 @@ def copies(size: int, texts: Callable[[], Iterable[str]], protected: Kept) -> Di
     def rank(index: int) -> tuple[int, bool, int]:
         return -lengths[index], not protected[index], index
 
+    spared = 0
     for index in sorted(others, key=rank):  # the longest first: what a text is a copy of is decided before it
-        if protected[index]:
-            continue
         longer = (longer_index for longer_index in sorted(others[index], key=rank) if rank(longer_index) < rank(index))
         originals = (longer_index if is_kept[longer_index] else int(nearest[longer_index]) for longer_index in longer)
         original = next(
             (original for original in originals if contained(sentences_by_index[index], sentences_by_index[original])),
             None,
         )
-        if original is not None:
+        if original is not None and protected[index]:
+            spared += 1
+        elif original is not None:
             is_kept[index], nearest[index] = False, original
             similarity[index] = round(lengths[index] / lengths[original], 5)
-    return Diversity(is_kept, nearest, similarity, None)
+    return Diversity(is_kept, nearest, similarity, None, spared=spared)
 
 
 def _candidates(hashes: Sequence[Hashes]) -> set[tuple[int, int]]:

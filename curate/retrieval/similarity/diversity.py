@@ -44,6 +44,8 @@ class Diversity:
     """The threshold used; None if the rule was not applied."""
     disagreement: float | None = None
     """Share of a sample of items that the exact rule decides differently; None if exact or not measured."""
+    spared: int = 0
+    """Protected items that the rule for copies would have dropped."""
 
 
 class Journal(Protocol):

@@ -52,6 +52,8 @@ def test_copies_are_found(left: str, right: str) -> None:
     assert (decided.nearest[dropped], len(sentences([left, right][dropped])) > 0) == (1 - dropped, True)
     assert 0.8 <= decided.similarity[dropped] <= 1
     assert copies(2, lambda: [left, right], ~decided.kept).kept.sum() >= 1, "a protected text is kept"
+    both = copies(2, lambda: [left, right], np.ones(2, bool))
+    assert (both.kept.sum(), both.spared) == (2, 1)
 
 
 @pytest.mark.parametrize(("left", "right"), DIFFERENT)
