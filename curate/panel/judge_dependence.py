@@ -208,7 +208,8 @@ def worth(figures: Dependence, words: Mapping[str, Any], who: str = "judges") ->
 def row(pair: JudgePair) -> dict[str, object]:
     """Return the dependence of two judges as a row of a table."""
     too_few = pair.near is None and pair.kappa is not None and pair.kappa >= GRADES
-    near = "too few to tell" if too_few else MEASURED[pair.near]
+    unlike = pair.near is False and pair.errors is None  # judges who agree less may still err alike
+    near = "too few to tell" if too_few else MEASURED[None if unlike else pair.near]
     figures = {name: MEASURED[None] if figure is None else figure for name, figure in vars(pair).items()}
     return {name: figures[name] for name in figures if name not in ("family", "near")} | {"near-identical": near}
 

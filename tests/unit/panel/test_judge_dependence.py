@@ -239,3 +239,11 @@ def test_rho_is_the_mean_of_numpys_correlations(seed: int, judges: int) -> None:
     pairs = together([str(n) for n in range(judges)], wrong.astype(np.int64) + 1, wrong, {})
     assert [each.errors for each in pairs] == pytest.approx(list(matrix[np.triu_indices(judges, 1)]))
     assert all(each.near == ((each.errors or 0) >= judge_dependence.ERRORS) for each in pairs)
+
+
+def test_judges_whose_errors_nobody_measured_are_not_called_independent() -> None:
+    codes = np.array([[0, 1], [1, 0], [0, 0], [1, 1]] * 5)
+    [unmeasured] = together(["one", "two"], codes, None, {})
+    assert judge_dependence.row(unmeasured)["near-identical"] == "not measured"
+    [measured] = together(["one", "two"], codes, codes - 0.5, {})
+    assert judge_dependence.row(measured)["near-identical"] == "no"
