@@ -66,6 +66,16 @@ class ControlTrial:
                 f"run; give pairs of this run, graded {' or '.join(self.scale.positives)}"
             )
 
+    def tell_untested(self, pairs: int) -> None:
+        """Give a notice, before anything is paid, per family of adversarial controls that no judge can fail.
+
+        `pairs` is the number of pairs that assessors graded; without any, no judge qualifies by controls.
+        """
+        if pairs and self.panel.config.gate.adversarial:
+            counts = dict(self.controls.group_by("kind").len().iter_rows())
+            for line in adversarial.left_out(counts):
+                self.panel.context.tell(f"judge: {line}")
+
     def measured(self, gate: Gate) -> dict[str, Accuracy]:
         """Return judge -> accuracy on the control pairs, from the ratings in the ledger."""
         return {
@@ -98,8 +108,6 @@ def passed(tried: ControlTrial | None) -> dict[str, Accuracy] | None:
         return None
     accuracies = tried.measured(config.gate)
     for line in undiscerning(tried):
-        context.tell(f"judge: {line}")
-    for line in untested(accuracies, config):
         context.tell(f"judge: {line}")
     stop_the_weak(accuracies, config.gate, allowed=config.allow_weak_judges or context.consent.allow_weak_judges)
     return accuracies
@@ -151,7 +159,12 @@ def untested(accuracies: Mapping[str, Accuracy], config: JudgeConfig) -> list[st
     """Return a sentence per family of adversarial controls that could not be made; [] without adversarial controls."""
     if not accuracies or not config.gate.adversarial:
         return []
-    return adversarial.left_out({family for accuracy in accuracies.values() for family in accuracy.adversarial})
+    counts: dict[str, int] = {}
+    for accuracy in accuracies.values():
+        for family, result in accuracy.adversarial.items():
+            controls_of_family = result.unanswered + (result.right.answered if result.right else 0)
+            counts[family] = max(counts.get(family, 0), controls_of_family)
+    return adversarial.left_out(counts)
 
 
 def facts(accuracies: Mapping[str, Accuracy] | None, config: JudgeConfig) -> Json:
@@ -203,6 +216,7 @@ def trial(run: PanelRun) -> ControlTrial | None:
     graded = known_pairs(path, run.context, run.table.rubric.scale)
     control_trial = before(graded, run)
     control_trial.need_positives(len(graded))
+    control_trial.tell_untested(len(graded))
     return control_trial
 
 

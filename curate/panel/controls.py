@@ -7,7 +7,7 @@ positives turned into their negation, or without the sentences that answer. All 
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -64,6 +64,17 @@ class FamilyResult(Record, schema_name="family"):
     mark: float = figure("share of right answers that the judge is required to reach")
     failed: bool = figure("whether the upper end of the interval is below the mark")
     unanswered: int = figure("controls without a grade")
+
+    @property
+    def too_few(self) -> bool:
+        """Return whether so few controls were answered that a judge could not fail the family."""
+        return self.right is not None and never_failed(self.right.answered, self.mark)
+
+
+def never_failed(answers: int, mark: float) -> bool:
+    """Return whether the interval of `answers` answers reaches the mark even if all are wrong."""
+    nothing_right = wilson(0, answers)
+    return nothing_right is None or nothing_right.high >= mark
 
 
 @cache
@@ -190,14 +201,18 @@ def frame(controls: Sequence[AdversarialControl]) -> pl.DataFrame:
     return pl.DataFrame(rows, columns, orient="row").sort("query_id", "doc_id")
 
 
-def left_out(families: Collection[str]) -> list[str]:
-    """Return a sentence per family without control pairs; `families` are those with control pairs."""
-    return [
-        f"no controls of the family {name!r}, so no judge is tested on it: found none of what it is made of, "
-        f"{NEEDED[name]}"
-        for name in FAMILIES
-        if name not in families
-    ]
+def left_out(controls_by_family: Mapping[str, int]) -> list[str]:
+    """Return a sentence per family that no judge can fail, as it has no controls or too few; family -> their number."""
+    sentences_by_family = []
+    for name in FAMILIES:
+        number = controls_by_family.get(name, 0)
+        if not number:
+            problem = f"no controls of the family {name!r}, so no judge is tested on it: found none of what"
+            sentences_by_family.append(f"{problem} it is made of, {NEEDED[name]}")
+        elif never_failed(number, marks()[name]):
+            problem = f"{number} controls of the family {name!r} are too few to test a judge: found too little of what"
+            sentences_by_family.append(f"{problem} it is made of, {NEEDED[name]}")
+    return sentences_by_family
 
 
 def measure_adversarial(graded_controls: pl.DataFrame, scale: Scale) -> dict[str, FamilyResult]:
@@ -217,6 +232,8 @@ def measure_adversarial(graded_controls: pl.DataFrame, scale: Scale) -> dict[str
 # Control pairs with known answers, to qualify a judge before a pool is paid for.
 
 PAIR = ["query_id", "doc_id"]
+SHORT = "not enough"
+"""State of a judge with too few answers to tell whether it passes."""
 FLOOR = 0.8
 LEAST = 50
 TOP = 20
@@ -328,7 +345,7 @@ def measure(graded_controls: pl.DataFrame, scale: Scale, floor: float = FLOOR, l
     weak = low is not None and high is not None and (high < floor or (low < floor and not short))
     weak = weak or any(family.failed for family in families.values())
     return Accuracy(
-        state="weak" if weak else "not enough" if short else "passed",
+        state="weak" if weak else SHORT if short else "passed",
         value=balanced,
         low=low,
         high=high,

@@ -24,7 +24,7 @@ from curate.core.scale import Scale
 from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
 from curate.panel import position_bias
-from curate.panel.controls import Accuracy
+from curate.panel.controls import SHORT, Accuracy
 from curate.panel.position_bias import Changes
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.facts import made_from, rated
@@ -68,10 +68,12 @@ class CheckJudgeCommand(OnPipeline, Plannable, LedgerFirst):
         warnings = [*figures.warnings, *too_few(figures.queries)]
         gate, failed = figures.gate, None
         if gate.failed and not (self.allow_weak_judges or gate.allow_weak_judges):
-            failed = CheckFailed(
-                f"judges did not pass the gate: {', '.join(gate.failed)}; take other judges, or go on with "
-                "--allow-weak-judges"
-            )
+            states = {name: controls.state for name in gate.failed if (controls := figures.judges[name].controls)}
+            short = [name for name, state in states.items() if state == SHORT]
+            weak = [name for name in gate.failed if name not in short]
+            findings = [f"judges did not pass the gate: {', '.join(weak)}"] if weak else []
+            findings += [f"too few controls to tell whether these pass the gate: {', '.join(short)}"] if short else []
+            failed = CheckFailed(f"{'; '.join(findings)}; take other judges, or go on with --allow-weak-judges")
         lines = [*judge_lines.tables(figures), *judge_lines.effective(figures), *warnings]
         return Result(figures, lines, warnings, failed)
 
@@ -113,6 +115,7 @@ class Bench:
         trial = gate.before(pairs, self.seated)
         if self.command.controls:
             trial.need_positives(len(pairs))
+            trial.tell_untested(len(pairs))
             if not trial.panel.seats:
                 raise ConfigError("--controls: all judges replay grades, expected one to ask; leave the option out")
         return trial

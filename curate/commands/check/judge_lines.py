@@ -7,7 +7,7 @@ from curate.commands.check.leniency import Prevalence
 from curate.commands.check.panel import JudgeFigures, JudgesFigures
 from curate.core.figures import Figure
 from curate.panel import judge_dependence
-from curate.panel.controls import Accuracy
+from curate.panel.controls import SHORT, Accuracy
 from curate.panel.judge_dependence import MEASURED
 from curate.panel.position_bias import Changes
 from curate.stats.sample_estimates import Estimate
@@ -40,7 +40,7 @@ def _judge_warnings(figures: JudgesFigures) -> Iterator[str]:
         if judge.heuristic:
             yield say("heuristic", judge=name)
         if judge.controls and name in (figures.gate.failed or ()):
-            yield say("failed", judge.controls, judge=name)
+            yield say("short" if judge.controls.state == SHORT else "failed", judge.controls, judge=name)
         if judge.position.biased:
             yield say("place", judge=name)
         if "reversed" in judge.again and judge.again["reversed"].biased:
@@ -61,7 +61,7 @@ def tables(figures: JudgesFigures) -> Iterator[str]:
                 judge=name,
                 family=family,
                 right=_estimate(result.right, say),
-                passed=None if result.right is None else not result.failed,
+                passed=None if result.right is None else say("too_few") if result.too_few else not result.failed,
             )
             for name, judge in judges
             if judge.controls

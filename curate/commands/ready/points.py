@@ -13,6 +13,7 @@ import polars as pl
 from curate.commands.ready import pull_request
 from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint, scored
 from curate.core.figures import Record, figure
+from curate.panel.controls import SHORT
 from curate.pipeline import facts as circularity
 from curate.pipeline.facts import PLACE
 from curate.review import flags
@@ -171,6 +172,9 @@ def gate(evidence: ReadyEvidence) -> ReadyPoint:
             finding = strings("en")["done"]["said"]["reads"].format(", ".join(unqualified))
         return ReadyPoint("judge gate", "not measured", finding, evidence.command("gate"))
     weak = failed({"gate": {"judges": measured}})
+    if weak and all(measured[name]["state"] == SHORT for name in weak):
+        finding = f"too few controls to tell: {', '.join(weak)}"
+        return ReadyPoint("judge gate", "not measured", finding, evidence.command("gate"))
     if weak or (weak := sorted(evidence.families.keys() - measured.keys())):
         return ReadyPoint("judge gate", "not ok", f"did not pass: {', '.join(weak)}", evidence.other_judges)
     return ReadyPoint("judge gate", "ok", f"{len(measured)} judges passed their controls")

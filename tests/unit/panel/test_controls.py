@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from curate.core.scale import FIVE
-from curate.panel.controls import among, draw, measure
+from curate.panel.controls import FAMILIES, among, draw, left_out, measure
 
 QUERIES = [f"q{n}" for n in range(10)]
 DOCUMENTS = [f"d{n:03}" for n in range(200)]
@@ -152,3 +152,17 @@ def test_the_interval_covers_the_true_accuracy() -> None:
             below += found.low <= (good + bad) / 2
         assert inside / 500 >= 0.93
         assert below / 500 >= 0.95
+
+
+def test_a_family_that_no_judge_can_fail_is_said_to_have_too_few_controls() -> None:
+    rows = pl.DataFrame(
+        [("negated", "A")] + [("claim", "A")] * 10, {"kind": pl.String, "grade": pl.String}, orient="row"
+    )
+    measured = measure(rows, FIVE).adversarial
+    assert (measured["negated"].failed, measured["negated"].too_few) == (False, True)
+    assert (measured["claim"].failed, measured["claim"].too_few) == (True, False)
+    lines = left_out({**dict.fromkeys(FAMILIES, 10), "negated": 1, "claim": 0})
+    assert [line.partition(":")[0] for line in lines] == [
+        "no controls of the family 'claim', so no judge is tested on it",
+        "1 controls of the family 'negated' are too few to test a judge",
+    ]
