@@ -102,8 +102,8 @@ def _one_file(path: Path, request: InitOptions) -> str:
     if query_column and document_column and query_column != document_column:
         return (
             f"{path}: found one file with queries ({query_column}) and documents ({document_column}) side by side, "
-            f"expected two tables; {both} reads it as both, and takes the document of each row for a known positive of "
-            "its query"
+            f"expected two tables; to read it as both, with the document of each row as a known positive of its query:"
+            f"\n{both}"
         )
     if bool(query_column) != bool(document_column):
         what, absent, command = (

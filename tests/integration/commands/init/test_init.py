@@ -403,7 +403,7 @@ def test_rows_are_no_pairs_where_a_column_grades_them_or_qrels_are_given(tmp_pat
         (
             "q.csv",
             "id,question,answer\n1,x,y\n",
-            "curate init --queries q.csv --corpus q.csv reads it as both, and takes the doc",
+            "as a known positive of its query:\ncurate init --queries q.csv --corpus q.csv",
         ),
     ],
 )
