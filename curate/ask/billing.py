@@ -1,15 +1,16 @@
 """Bills of a run, from the ledger, and totals of plans, per currency and converted into one."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from curate.core.config import Json
 from curate.core.figures import ABSENT, Record, figure
-from curate.ledger import Ledger
+from curate.ledger import Ledger, default_path
 from curate.llm.cost import Price
-from curate.llm.exchange_rates import Amount, Total
+from curate.llm.exchange_rates import Amount, Rates, Total, rounded_up
 from curate.llm.providers.settings import ProviderConfig
 from curate.pipeline.stage import Context
 
@@ -45,6 +46,12 @@ class PlanRow(Record, schema_name="plan"):
     cascade_least: float | None = figure(
         "cost at least in a cascade, whose further judges grade only its sample", optional=True, default=ABSENT
     )
+
+    def printed(self) -> dict[str, Json]:
+        """Return the row for a table of two decimals, with upper bounds of costs rounded up."""
+        bounds = {name: getattr(self, name) for name in ("online", "batches", "cost")}
+        rounded = {name: rounded_up(cost) for name, cost in bounds.items() if isinstance(cost, float)}
+        return {**self.to_json(), **rounded}
 
 
 def bills(ledger: Ledger, context: Context, judges: Mapping[str, tuple[str, Price | None]]) -> dict[str, Bill]:
@@ -97,6 +104,32 @@ def by_currency(bills: Mapping[str, Bill]) -> dict[str, float]:
     return dict(sorted(amounts.items()))
 
 
+LEAST = 1e-6
+"""Least difference of two sums of money that is not an error of their last digits."""
+
+
+def further(place: Path | str, run_id: str, counted: Mapping[str, float], rates: Rates) -> dict[str, float]:
+    """Return currency -> amount that a run has paid beyond what is `counted`, by its ledger; {} if nothing.
+
+    Beyond the cost of its stages these are checks, such as of the judges, and answers that no stage uses any more.
+    """
+    if not run_id or (isinstance(place, Path) and not place.exists()):
+        return {}
+    with Ledger(place) as ledger:
+        costs = ledger.costs(run_id)
+    beyond = {name: costs.get(name, 0.0) - counted.get(name, 0.0) for name in sorted({*costs, *counted})}
+    converted = [name for name, amount in beyond.items() if amount <= -LEAST]
+    if converted:  # the cost of a stage that paid in several currencies is counted in one of them
+        total = rates.total(list(zip(beyond.values(), beyond, strict=True)), converted[0])
+        beyond = {} if total.amount is None else {converted[0]: total.amount}
+    return {name: amount for name, amount in beyond.items() if amount >= LEAST}
+
+
+def beside_stages(context: Context, counted: Mapping[str, float]) -> dict[str, float]:
+    """Return what `further` returns, for the run of a stage."""
+    return further(context.ledger or default_path(context.home), context.run_id, counted, context.rates)
+
+
 def facts(total: Total) -> dict[str, Json]:
     """Return a total as a stage's report stores it."""
     return {"total": total.amount, "currency": total.currency, "rates": [rate.plain() for rate in total.rates]}
@@ -132,7 +165,7 @@ def in_all(rows: Sequence[PlanRow], context: Context, money: Sequence[str]) -> l
                 (entry[money[0]] if entry[column] is None else entry[column], entry["currency"]) for entry in entries
             ]
             total = planned(paid, context)
-            last[column] = None if total.amount is None else round(total.amount, 4)
+            last[column] = None if total.amount is None else rounded_up(total.amount, 4)
             if last["currency"] is None and total.rates:
                 context.tell(f"in all{by(total)}")
             last["currency"] = last["currency"] or total.currency

@@ -212,6 +212,18 @@ class Ledger:
         with self.database.transaction() as connection:
             return [row[0] for row in connection.execute(query)]
 
+    def costs(self, run: str) -> dict[str, float]:
+        """Return currency -> sum of the known costs of all calls of a run; calls without a currency are left out."""
+        calls, func = self._tables.calls.c, self._sa.func
+        query = (
+            self._sa.select(calls.currency, func.sum(calls.cost))
+            .where(calls.run == run, calls.cost.is_not(None), calls.currency.is_not(None))
+            .group_by(calls.currency)
+            .order_by(calls.currency)
+        )
+        with self.database.transaction() as connection:
+            return {currency: float(cost) for currency, cost in connection.execute(query)}
+
     def bill(self, run: str, judge_digests: Sequence[str]) -> pl.DataFrame:
         """Return the cost of a run: one row per judge and currency.
 

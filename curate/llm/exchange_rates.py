@@ -1,6 +1,7 @@
 """Exchange rates: sums in several currencies, converted by rates from the user's settings."""
 
 import datetime as dt
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -120,6 +121,16 @@ def shown(amount: float, currency: str | None) -> str:
     """Return an amount to be read: with two decimals, or two significant digits below one unit."""
     number = f"{amount:,.2f}" if amount >= 1 or amount == 0 else f"{amount:.2g}"
     return f"{number} {currency or ''}".strip()
+
+
+def rounded_up(amount: float, digits: int = 2) -> float:
+    """Return an upper bound with a number of decimals, rounded up, so that a budget of this amount covers it."""
+    return math.ceil(round(amount * 10.0**digits, 6)) / 10.0**digits  # 1.1 * 100 is a little over 110
+
+
+def bound(amount: float, currency: str | None) -> str:
+    """Return an upper bound to be read: with two decimals, rounded up."""
+    return f"{rounded_up(amount):,.2f} {currency or ''}".strip()
 
 
 def line(currencies: Iterable[str], into: str) -> str:

@@ -236,25 +236,45 @@ def queries(kept: int, reasons: Counter[str]) -> str:
     return f"queries: {kept:,} of {kept + reasons.total():,} are exported{f'; left out: {why}' if why else ''}"
 
 
-def paid(reports: Reports) -> str:
-    """Return a line with the total cost of all stages by currency, and the stages whose cost is unknown."""
+def paid(reports: Reports, further: Mapping[str, float]) -> list[str]:
+    """Return a line with the total cost of all stages by currency, and the stages whose cost is unknown.
+
+    A second one has the `further` amounts that were paid beside the stages, if any.
+    """
+    amounts = ", ".join(shown(cost, currency) for currency, cost in sorted(counted(reports).items()) if cost)
+    unknown = ", ".join(name for name, report in reports.items() if report.cost is None)
+    line = f"paid: {amounts or 'nothing'}{f', and what has no known price: {unknown}' if unknown else ''}"
+    return [line, *further_paid(further)]
+
+
+def counted(reports: Reports) -> dict[str, float]:
+    """Return currency -> known cost of the stages."""
     spent: dict[str, float] = {}
     for report in reports.values():
         currency = str(report.facts.get("currency") or "")
         spent[currency] = spent.get(currency, 0.0) + (report.cost or 0.0)
-    amounts = ", ".join(shown(cost, currency) for currency, cost in sorted(spent.items()) if cost)
-    unknown = ", ".join(name for name, report in reports.items() if report.cost is None)
-    return f"paid: {amounts or 'nothing'}{f', and what has no known price: {unknown}' if unknown else ''}"
+    return spent
 
 
-def nothing_left(context: Context, stages: tuple[str, ...]) -> list[str]:
+def further_paid(further: Mapping[str, float]) -> list[str]:
+    """Return the line with what was paid beside the stages (currency -> amount); [] if nothing was."""
+    amounts = " and ".join(shown(amount, currency) for currency, amount in further.items())
+    return [f"further paid, for checks of judges and answers no longer used: {amounts}"] if amounts else []
+
+
+def nothing_left(
+    context: Context, stages: tuple[str, ...], beside: Callable[[Mapping[str, float]], Mapping[str, float]]
+) -> list[str]:
     """Return lines that report a run without any positive: queries left out by reason, and cost.
 
-    `stages` are those that have run.
+    `stages` are those that have run; `beside` returns what was paid beside their cost, both by currency.
     """
     reports = {name: report for name in stages if (report := context.report(name)) is not None}
     judged = len(pooled(context))
-    return [queries(0, left_out(reports, context.read) + Counter({NO_POSITIVE: judged})), paid(reports)]
+    return [
+        queries(0, left_out(reports, context.read) + Counter({NO_POSITIVE: judged})),
+        *paid(reports, beside(counted(reports))),
+    ]
 
 
 def count(reports: Reports, stage: str, name: str) -> int:

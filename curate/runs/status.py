@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count as count_from
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -12,11 +13,15 @@ from curate.ask import billing
 from curate.ask.billing import Bill
 from curate.core.errors import UserError
 from curate.core.figures import Record, figure
+from curate.llm.exchange_rates import Rates
+from curate.llm.providers.presets import rates
 from curate.panel.voting import EXPERTS
 from curate.pipeline import facts, legacy, stages
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.facts import Reports, count
+from curate.pipeline.folder import run_id
 from curate.pipeline.mark import Mark
+from curate.pipeline.stage import ledger_place
 from curate.review import published
 from curate.review.desk import Desk, desks
 from curate.review.lead import Recommendation, of_run, recommendation
@@ -42,6 +47,9 @@ class StageStatus(Record, schema_name="row"):
     )
     paid: Mapping[str, float] | None = figure("currency -> cost so far")
     notes: tuple[str, ...] = figure("notices of the finished stage")
+    further: Mapping[str, float] | None = figure(
+        "in the row of the last stage: currency -> amount paid beside the stages, as for checks of judges", default=None
+    )
 
 
 def status_rows(run: Run) -> list[StageStatus]:
@@ -69,7 +77,14 @@ def status_rows(run: Run) -> list[StageStatus]:
                 notes=tuple(report.notes) if report else (),
             )
         )
+    if rows and (further := _further(run, rows)):
+        rows[-1] = replace(rows[-1], further=further)
     return rows
+
+
+def _further(run: Run, rows: Sequence[StageStatus]) -> dict[str, float]:
+    known_rates = Rates(run.pipeline.head.rates).over(rates())
+    return billing.further(ledger_place(), run_id(run.folder), spent(rows), known_rates)
 
 
 def _judging(run: Run, state: State, mark: Mark | None) -> tuple[float | None, Mapping[str, float] | None]:
@@ -89,11 +104,11 @@ def _judging(run: Run, state: State, mark: Mark | None) -> tuple[float | None, M
 
 
 def spent(rows: Sequence[StageStatus]) -> dict[str, float]:
-    """Return currency -> total cost, over the rows of `status_rows`; unknown costs are left out."""
+    """Return currency -> total cost, over the rows of `status_rows` and beside them; unknown costs are left out."""
     total: dict[str, float] = {}
     for row in rows:
         stage_cost = {row.currency: row.cost} if row.cost and row.currency else {}
-        for currency, amount in (row.paid or stage_cost).items():
+        for currency, amount in (*(row.paid or stage_cost).items(), *(row.further or {}).items()):
             total[currency] = total.get(currency, 0.0) + amount
     return dict(sorted(total.items()))
 
@@ -110,8 +125,8 @@ def summary(run: Run) -> list[str]:
     reports = {name: mark.report for name, (state, mark) in run.states().items() if mark and state == "done"}
     if not {"ingest", "judge", "resolve", "export"} <= reports.keys():
         return []
-    folder, spent = run.folder, facts.paid(reports)
-    return [*_queries(folder, reports), *_labels(folder, reports), spent, *next_lines(run)]
+    folder, paid = run.folder, facts.paid(reports, status_rows(run)[-1].further or {})
+    return [*_queries(folder, reports), *_labels(folder, reports), *paid, *next_lines(run)]
 
 
 def _queries(folder: Path, reports: Reports) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from curate.ask import privacy_guard
+from curate.ask.billing import beside_stages
 from curate.commands.export import Config, gate, integrity, least_items, shortcuts
 from curate.commands.export import labels as growth
 from curate.commands.export import labels as reranking
@@ -135,7 +136,7 @@ def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
             "\n".join(
                 (
                     "export: no query has a positive, so there is no benchmark to write",
-                    *nothing_left(context, ("ingest", *AFTER)),
+                    *nothing_left(context, ("ingest", *AFTER), partial(beside_stages, context)),
                     "next: look at `curate report`, or at `curate show verdicts`",
                 )
             )

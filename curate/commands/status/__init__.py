@@ -10,7 +10,8 @@ import yaml
 
 from curate.core.figures import Record, figure
 from curate.llm.exchange_rates import shown
-from curate.pipeline.folder import newest, readable, table_path
+from curate.pipeline.facts import further_paid
+from curate.pipeline.folder import newest, readable, table_path, table_paths
 from curate.runs.command import argument, option
 from curate.runs.opening import opened
 from curate.runs.options import OnPipelineFile, OnRun
@@ -53,6 +54,7 @@ def _stages(rows: Sequence[StageStatus]) -> Iterator[str]:
         if judging:
             yield say("judging", row, judging=", ".join(judging))
         yield from (say("note", row, note=note) for note in row.notes)
+    yield from further_paid(next((row.further for row in rows if row.further), {}))
 
 
 class TableColumn(Record, schema_name="column"):
@@ -74,7 +76,7 @@ class TableHead(Record, schema_name="table"):
 class FileFigures(Record, schema_name="figures"):
     """The figures of a JSON file of a run."""
 
-    path: Path = figure("path of the file")
+    path: Path = figure("path of the file; the run folder for the list of its tables, stage/table each")
     figures: Any = figure("content of the file")
 
 
@@ -87,14 +89,23 @@ class ShowCommand(OnRun):
     words = "show"
     examples = ("show verdicts", "show mask/queries --rows 20")
 
-    table: str = argument(
-        "Name of a table, or stage/table: pool, verdicts, mask/queries, agreement.", complete="tables"
+    table: str | None = argument(
+        "Name of a table, or stage/table: pool, verdicts, mask/queries, agreement; default: their list.",
+        None,
+        complete="tables",
     )
     rows: int = option("Number of rows.", 10, ge=0)
 
     def result(self) -> Result[TableHead | FileFigures]:
-        """Return path, number of rows, columns and the first rows; of a JSON file, path and figures."""
-        path = readable(table_path(self.run or newest(), self.table))
+        """Return path, number of rows, columns and the first rows; of a JSON file, path and figures.
+
+        Without a name, the names of all tables.
+        """
+        run = self.run or newest()
+        if self.table is None:
+            names = [f"{path.parent.name}/{path.stem}" for path in table_paths(run)]
+            return Result(FileFigures(run, names), names)
+        path = readable(table_path(run, self.table))
         if path.suffix == ".json":
             figures = read_json(path)
             text = yaml.safe_dump(figures, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100)

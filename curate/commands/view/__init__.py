@@ -1,5 +1,6 @@
 """`curate view`: any pair of a run, in the browser or in the terminal."""
 
+import csv
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -48,6 +49,7 @@ class ViewCommand(Command):
         if self.export is not None:
             return Result(None, [self._exported(opened(run), self.export)])
         path = "/" if self.open is None else _address(opened(run), self.open)
+        self.notify("Ctrl-C stops it")
         view(run, path=path, port=self.port, tell=typer.echo)
         return Result(None)
 
@@ -70,9 +72,24 @@ def _address(index: "RunIndex", named: str) -> str:
     parts = named.split("/")
     for cut in range(1, len(parts)):
         query_id, doc_id = "/".join(parts[:cut]), "/".join(parts[cut:])
+        query_id, doc_id = _of_run(index, query_id, doc_id)
         if query_id in index.query_rows and index.doc_row(doc_id) is not None:
             return Links().pair(query_id, doc_id)
     raise NotFound(f"--open {named}: no such pair in {index.run}; give QUERY/DOC by ids of the run")
+
+
+def _of_run(index: "RunIndex", query_id: str, doc_id: str) -> tuple[str, str]:
+    """Return the ids in the run of a pair whose ids may be those of its export, where these were renamed."""
+    path = index.run / "export" / "renamed_ids.tsv"
+    if not path.is_file():
+        return query_id, doc_id
+    with path.open(encoding="utf-8", newline="") as stream:
+        old_ids = {(row["table"], row["new_id"]): row["old_id"] for row in csv.DictReader(stream, delimiter="\t")}
+    if query_id not in index.query_rows:
+        query_id = old_ids.get(("queries", query_id), query_id)
+    if index.doc_row(doc_id) is None:
+        doc_id = old_ids.get(("corpus", doc_id), doc_id)
+    return query_id, doc_id
 
 
 def _lines(index: "RunIndex", query_id: str, doc_id: str) -> Iterator[str]:
@@ -80,6 +97,7 @@ def _lines(index: "RunIndex", query_id: str, doc_id: str) -> Iterator[str]:
     from curate.system import resources
     from curate.web import shown
 
+    query_id, doc_id = _of_run(index, query_id, doc_id)
     pair = shown.pair(index, query_id, doc_id)
     if pair is None:
         what = f"query {query_id!r}" if query_id not in index.query_rows else f"document {doc_id!r}"

@@ -1133,6 +1133,15 @@ def test_the_newest_run_is_looked_at_without_naming_it(folder: Path, tables: Tab
     assert squeezed(tables.queries["q00"]) in squeezed(said)
 
 
+def test_a_pair_is_named_by_the_ids_of_its_export_too(folder: Path, tables: Tables, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(folder / "runs/shown", tmp_path / "runs/shown"))
+    (run / "export").mkdir(exist_ok=True)
+    rows = ("table\told_id\tnew_id", "queries\tq00\tq-q00", "corpus\td000\td-d000", "")
+    (run / "export/renamed_ids.tsv").write_text("\n".join(rows), encoding="utf-8")
+    said = ran(tmp_path, "view", "runs/shown", "--pair", "q-q00", "d-d000").stdout
+    assert squeezed(tables.queries["q00"]) in squeezed(said)
+
+
 def test_open_prints_the_address_of_a_pair(folder: Path, tables: Tables) -> None:
     with viewed(folder, "runs/shown", "--open", "q04/d020") as view:
         page = Page(view.first)
