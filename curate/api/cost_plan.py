@@ -9,7 +9,7 @@ import polars as pl
 
 from curate.ask.billing import PlanRow
 from curate.core.errors import BudgetError
-from curate.llm.exchange_rates import shown
+from curate.llm.exchange_rates import bound
 from curate.runs.python_errors import python_errors
 from curate.view import html
 
@@ -50,11 +50,11 @@ class CostPlan:
     def _sentence(self) -> str:
         if not self.rows:
             return "nothing is left to send"
-        price = "price unknown" if self.cost is None else f"at most {shown(self.cost, self.currency)}"
+        price = "price unknown" if self.cost is None else f"at most {bound(self.cost, self.currency)}"
         return f"{self.calls:,} calls, {price}"
 
     def _repr_html_(self) -> str:
-        return html.block(f"Plan: {self._sentence()}", html.table([row.to_json() for row in self.rows], digits=2))
+        return html.block(f"Plan: {self._sentence()}", html.table([row.printed() for row in self.rows], digits=2))
 
 
 class ConsentNeeded(BudgetError):

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from curate.ask import billing, engine, planned_pool, privacy_guard, rating
-from curate.ask.panel_run import PanelRun
+from curate.ask.panel_run import JudgeOrder, PanelRun
 from curate.ask.panel_state import HeuristicState, JudgeState, LlmState
 from curate.core.errors import BudgetError, UserError
 from curate.llm.budget import CostEstimate, together
 from curate.llm.cost import estimate
+from curate.llm.exchange_rates import rounded_up
 from curate.llm.providers import addresses
 from curate.llm.providers.settings import ProviderConfig
 from curate.pipeline.stage import Context
@@ -19,16 +20,23 @@ TOKENS_BESIDE = 100
 
 def plans(run: PanelRun) -> dict[str, CostEstimate]:
     """Return label -> cost estimate of all missing ratings of each language model; in a cascade an upper bound."""
-    return {
-        order.state.label: engine.plan(order, run.table.ledger, run.context) for order in run.orders() if order.work
-    }
+    return _plans(run, run.orders())
+
+
+def _plans(run: PanelRun, orders: Sequence[JudgeOrder]) -> dict[str, CostEstimate]:
+    return {order.state.label: engine.plan(order, run.table.ledger, run.context) for order in orders if order.work}
+
+
+def _rest(run: PanelRun) -> dict[str, CostEstimate]:
+    """Return the plans of what the ledger lacks now, which has got answers since the states were made."""
+    return _plans(run, [order.of(order.left(order.work)) for order in run.orders()])
 
 
 def need_consent(run: PanelRun) -> None:
     """Raise BudgetError or UserError with the plan of unpaid calls, unless the user set a budget that can be kept."""
     models = {state.name: state.settings for state in run.asked()}
     try:
-        permit("judging", models, lambda: plans(run), run.context)
+        permit("judging", models, lambda: plans(run), lambda: _rest(run), run.context)
     except BudgetError as error:
         if error.planned:
             planned_pool.remember(run.context)
@@ -57,12 +65,14 @@ def permit(
     verb: str,
     models: Mapping[str, ProviderConfig],
     planned: Callable[[], Mapping[str, CostEstimate]],
+    rest: Callable[[], Mapping[str, CostEstimate]],
     context: Context,
 ) -> None:
     """Raise an error with the plan of unpaid calls, unless the user set a budget.
 
     ConfigError for a host that may not be reached, UserError offline; BudgetError without a budget, or if not all
-    prices can be converted into its currency, which is settled here and notified.
+    prices can be converted into its currency, which is settled here and notified. `rest` plans what is left to ask when
+    the budget is reached.
     """
     if not models:
         return
@@ -74,6 +84,12 @@ def permit(
     budget, prices = context.consent.budget, {f"judges.{name}.price": model.price for name, model in models.items()}
     budget.settle(prices, context.rates, context.currency)
     budget.shared = context.name
+
+    def left() -> tuple[list[str], list[billing.PlanRow]]:
+        estimates = rest()
+        return _listed(estimates, context), _rows(estimates, context)
+
+    budget.rest = left
     if budget.policy.currency:
         context.tell(f"cap: {budget.policy.clause(prices)}")
     if remedy := budget.policy.remedy(prices):
@@ -105,7 +121,7 @@ def _rows(estimates: Mapping[str, CostEstimate], context: Context) -> list[billi
             calls=estimate.calls,
             prompt_tokens=estimate.prompt_tokens,
             answer_tokens=estimate.output_tokens,
-            online=None if estimate.cost is None else round(estimate.cost, 4),
+            online=None if estimate.cost is None else rounded_up(estimate.cost, 4),
             currency=None if estimate.cost is None else estimate.currency,
         )
         for name, estimate in estimates.items()

@@ -18,7 +18,7 @@ from curate.core.sampling import chunks
 from curate.ledger import Ledger
 from curate.ledger.claims import Batch, Batches, Claims
 from curate.llm import client
-from curate.llm.budget import CostEstimate
+from curate.llm.budget import CapReached, CostEstimate
 from curate.llm.budget import plan as estimated
 from curate.llm.client import batch
 from curate.llm.client.accounting import SentRequest
@@ -109,8 +109,16 @@ def settle(orders: Sequence[AnyOrder], ledger: Ledger, context: Context) -> floa
     """Have every prompt of the orders answered, or recorded as failed, in the ledger; return the amount spent.
 
     With consent to batches, open batches of the orders are collected first, also if nothing else is left to ask, for
-    they are paid. Errors are those of `client.ask` and `batch.ask_batches`.
+    they are paid. Errors are those of `client.ask` and `batch.ask_batches`; that of a reached budget says what the rest
+    costs.
     """
+    try:
+        return _settled(orders, ledger, context)
+    except CapReached as error:
+        raise context.consent.budget.stopped(error) from None
+
+
+def _settled(orders: Sequence[AnyOrder], ledger: Ledger, context: Context) -> float:
     bills: list[client.Bill] = []
     if context.consent.batch:
         bills += _by_batches(list(_waiting(orders, ledger, context)), ledger, context)

@@ -81,7 +81,13 @@ class Panel:
             make(plan)
             engine.refuse_open(plan.orders.values(), self.ledger, self.context)
             models = {order.name.removeprefix("judges."): order.settings for order in plan.orders.values()}
-            consent.permit(verb, models, lambda: plan.plans, self.context)
+
+            def rest() -> Mapping[str, CostEstimate]:
+                again = self._planning()
+                make(again)
+                return again.plans
+
+            consent.permit(verb, models, lambda: plan.plans, rest, self.context)
         return make(self)
 
     def planned(self, make: "Callable[[Panel], object]") -> list[billing.PlanRow]:

@@ -11,6 +11,7 @@ from curate.ask.panel_state import LlmState, PanelState
 from curate.core.config import digest
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
+from curate.llm.exchange_rates import rounded_up
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 
@@ -57,8 +58,8 @@ def row(table: PanelState, state: LlmState) -> PlanRow:
         prompt_tokens=estimate.prompt_tokens,
         prefix_tokens=rating.prefix_tokens(state.judge) * estimate.calls,
         answer_tokens=estimate.output_tokens,
-        online=None if estimate.cost is None else round(estimate.cost, 4),
-        batches=None if batches is None else round(batches, 4),
+        online=None if estimate.cost is None else rounded_up(estimate.cost, 4),
+        batches=None if batches is None else rounded_up(batches, 4),
         currency=estimate.currency if price else None,
         minutes=billing.minutes(table.ledger, state.key.judge_digest, settings, estimate.calls, tokens),
     )

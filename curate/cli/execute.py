@@ -25,7 +25,12 @@ def execute(entry: Entry, options: Mapping[str, Any]) -> None:
     kind = command_class(entry["class"])
     with nullcontext((quiet, silent)) if kind.asks else bars() as (progress, tell):
         command = kind(**typed, **command_settings, progress=progress, tell=tell, notify=_notify)
-        result = command.result()
+        try:
+            result = command.result()
+        finally:  # also what ended in an error was paid
+            paid = command.paid()
+            if paid:
+                tell(paid)
     give(result)
     command.afterwards()
 

@@ -1,17 +1,25 @@
 """Budget: rules of a cap, cost estimates before requests are sent, and money spent and reserved while they are."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from curate.core.errors import BudgetError
 from curate.core.messages import Request, Usage
 from curate.llm.cost import EstimatedUsage, Price, cost, estimate
-from curate.llm.exchange_rates import Rate, Rates, Total, line, shown
-from curate.llm.token_rate import TokenRate
+from curate.llm.exchange_rates import Rate, Rates, Total, bound, line, shown
+from curate.llm.token_rate import LEAST, TokenRate
 
 Prices = Mapping[str, Price | None]
 """Setting -> price; None where it is unknown."""
+OVERRUN = 1.25
+"""Prompt tokens as a multiple of the planned ones, above which a running command gives a notice: more than the error of
+an estimate (docs/evidence.md)."""
+
+
+class CapReached(BudgetError):
+    """The next request may exceed the budget."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +82,12 @@ class CapPolicy:
         rates = {price.currency: self.rate(price) for price in prices.values() if price and not price.free()}
         return "; ".join([self.shown(), *(rate.said() for rate in rates.values() if rate.date)])
 
-    def exceeded(self, who: str, what: str, spent: float, elsewhere: float) -> BudgetError:
+    def exceeded(self, who: str, what: str, spent: float, elsewhere: float) -> CapReached:
         """Return the error for a request that may exceed the budget, given the amounts spent here and elsewhere."""
         others = f" here and {self.shown(elsewhere)} in other processes under this cap" if elsewhere else ""
-        return BudgetError(
+        return CapReached(
             f"{who}: the next {what} may pass the cap of {self.shown()}, after calls that cost "
-            f"{self.shown(spent)}{others}; every answer is kept; raise --max-cost to go on"
+            f"{self.shown(spent)}{others}; every answer is kept; raise --max-cost, or give it again: it counts from now"
         )
 
 
@@ -130,20 +138,24 @@ class CostEstimate:
 
     def said(self) -> str:
         """Return the estimate as a clause for a message."""
-        price = "price unknown" if self.cost is None else f"at most {shown(self.cost, self.currency)}"
+        price = "price unknown" if self.cost is None else f"at most {bound(self.cost, self.currency)}"
         tokens = f"about {self.prompt_tokens:,} prompt and at most {self.output_tokens:,} answer tokens"
         return f"{self.calls:,} calls, {tokens}, {price}{self.note and f'; {self.note}'}"
 
 
 def plan(requests: Iterable[Request], price: Price | None, rate: TokenRate) -> CostEstimate:
-    """Return the cost estimate of requests: answers at their token limit, and prompts with their margin."""
+    """Return the cost estimate of requests: answers at their token limit, and prompts with their margin.
+
+    Prompts cost at least what the replies so far cost, also if these are too few to expect it of the others.
+    """
     calls = estimated = output = 0
     expected = 0.0
     for request in requests:
         guess = estimate(request)
         calls, estimated, output = calls + 1, estimated + guess.prompt, output + guess.output
         expected += rate.expected(guess)
-    most = Usage(prompt=math.ceil(expected + rate.margin(calls) * estimated), output=output)
+    measured = rate.told / rate.estimated * estimated if rate.answers else 0.0
+    most = Usage(prompt=math.ceil(max(expected + rate.margin(calls) * estimated, measured)), output=output)
     return CostEstimate(calls, round(expected), output, cost(most, price), price.currency if price else "USD")
 
 
@@ -172,6 +184,32 @@ class Budget:
     """Upper bound of the cost of calls in flight."""
     flying: int = 0
     """Calls in flight."""
+    calls: int = 0
+    """Requests that were paid, or may be."""
+    paid: dict[str, float] = field(default_factory=dict)
+    """Currency of a price -> amount paid in it."""
+    overruns: dict[str, str] = field(default_factory=dict)
+    """Label -> notice that its prompts have more tokens than planned."""
+    rest: Callable[[], tuple[Sequence[str], Sequence[Any]]] | None = None
+    """Function that plans what is left to ask, from the token counts reported so far: lines, and rows of a plan."""
+
+    def bill(self, amount: float, currency: str) -> None:
+        """Count a request that cost this amount."""
+        self.calls, self.paid[currency] = self.calls + 1, self.paid.get(currency, 0.0) + amount
+
+    def said(self) -> str:
+        """Return a line with what was paid; empty if nothing was asked."""
+        amounts = " and ".join(shown(amount, currency) for currency, amount in sorted(self.paid.items()) if currency)
+        price = ", some of them without a known price" if "" in self.paid else ""
+        return f"this command paid {amounts or '0.00'} for {self.calls:,} calls{price}" if self.calls else ""
+
+    def stopped(self, error: CapReached) -> CapReached:
+        """Return the error of a reached budget with what the rest costs by the tokens of the replies so far."""
+        if self.rest is None or error.planned:
+            return error
+        lines, rows = self.rest()
+        left = ["what is left, by the tokens of the replies so far:", *lines] if lines else []
+        return CapReached("\n".join([str(error), *self.overruns.values(), *left]), rows)
 
     def settle(self, prices: Prices, rates: Rates, usual: str | None) -> None:
         """Choose the budget's currency with `CapPolicy.settled`; it does not change once money was spent."""
@@ -221,6 +259,14 @@ class Meter:
     prompts: TokenRate = field(default_factory=TokenRate)
     longest: float = 1.0
     """Longest answer as a multiple of its token limit, which a vendor may ignore."""
+    planned: float = 0.0
+    """Prompt tokens of the replies so far, as planned before the first of them."""
+    reported: int = 0
+    """The same as the vendor reported them."""
+    replies: int = 0
+
+    def __post_init__(self) -> None:
+        self._plan = replace(self.prompts)
 
     def most(self, guess: EstimatedUsage) -> Usage:
         """Return the upper bound of a request's usage; the prompt counts as a cache write if writing costs extra."""
@@ -239,5 +285,14 @@ class Meter:
 
     def learn(self, guess: EstimatedUsage, used: Usage) -> None:
         """Update the bounds from the reported usage of a request."""
+        self.planned, self.reported = self.planned + self._plan.expected(guess), self.reported + used.prompt
+        self.replies += 1
         self.prompts.learn(guess.prompt, used.prompt)
         self.longest = max(self.longest, used.output / max(guess.output, 1))
+
+    def overrun(self) -> str:
+        """Return a notice if prompts have clearly more tokens than planned, from LEAST replies on; empty if not."""
+        if self.replies < LEAST or self.reported <= OVERRUN * self.planned:
+            return ""
+        reported, planned = (round(tokens / self.replies) for tokens in (self.reported, self.planned))
+        return f"prompts had {reported:,} tokens each, planned were about {planned:,}: asking costs more than planned"

@@ -143,6 +143,10 @@ class Command(Section):
         """Return the type of the data: a record, a list of records, or one of several such types."""
         return get_args(get_type_hints(cls.result)["return"])[0]
 
+    def paid(self) -> str:
+        """Return a line with what the command has paid; empty if it has asked no model."""
+        return ""
+
     def afterwards(self) -> None:
         """Go on after the answer was printed, as with questions on a terminal; does nothing here."""
 

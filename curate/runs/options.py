@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import PrivateAttr
+
 from curate.ask.billing import PlanRow
 from curate.runs.command import RUN, SPENDING, Assignments, Command, option, setting
 from curate.tables.readers.encoding import BOUNDS, OWN, Bounds
@@ -99,14 +101,27 @@ class Spending(Command):
         "Send through batch APIs, at about half the price, where a vendor has one.", False, group=SPENDING
     )
 
+    _consent: "Consent | None" = PrivateAttr(None)
+
     def consent(self) -> "Consent":
-        """Return what the options allow to spend and to send; ConfigError for an invalid amount."""
+        """Return what the options allow to spend and to send; ConfigError for an invalid amount.
+
+        The first call gives a notice if the working directory changes the presets of the models.
+        """
+        from curate.llm.providers.presets import told_presets
         from curate.runs import opening
 
-        names = ("batch", "retry", "offline", "allow_weak_judges")
-        return opening.consent(
-            self.max_cost, self.yes, **{name: getattr(self, name) for name in names if hasattr(self, name)}
-        )
+        if self._consent is None:
+            told_presets(self.notify)
+            names = ("batch", "retry", "offline", "allow_weak_judges")
+            self._consent = opening.consent(
+                self.max_cost, self.yes, **{name: getattr(self, name) for name in names if hasattr(self, name)}
+            )
+        return self._consent
+
+    def paid(self) -> str:
+        """Return a line with what the command has paid; empty if it has asked no model."""
+        return self._consent.budget.said() if self._consent else ""
 
 
 class Plannable(Spending):
@@ -114,9 +129,9 @@ class Plannable(Spending):
 
     plan: bool = option("Print calls, tokens and cost; send nothing.", False, group=SPENDING)
 
-    def cost_estimate(self, rows: Sequence[PlanRow], digits: int = 4) -> Result[Any]:
+    def cost_estimate(self, rows: Sequence[PlanRow]) -> Result[Any]:
         """Return rows of calls and cost, the last one their total, as the result."""
-        table = as_table([row.to_json() for row in rows], digits=digits) if rows else "nothing is left to send"
+        table = as_table([row.printed() for row in rows], digits=2) if rows else "nothing is left to send"
         return Result(rows, [table])
 
     @classmethod

@@ -189,17 +189,19 @@ def _commands(error: BaseException) -> list[str]:
 
     Empty if nothing is to be chosen, or if the cost estimate has no price.
     """
+    from curate.llm.exchange_rates import rounded_up  # imported here: most commands never need it
+
     options = error.options if isinstance(error, UserError) else ()
     rows = error.planned if isinstance(error, BudgetError) else ()
     most = rows[-1].online if rows else None  # of several models the last row is what they come to
     if most is not None:
-        options = [["--max-cost", f"{math.ceil(most * 100) / 100:.2f}{rows[-1].currency}"]]
+        options = [["--max-cost", f"{rounded_up(most):.2f}{rows[-1].currency}"]]
     return [shlex.join(["curate", *_without(words[0]), *words]) for words in options]
 
 
 def _without(option: str) -> Sequence[str]:
     """Return the typed words without an option that is to be given again, unless it may stand several times."""
-    typed = sys.argv[1:]
+    typed = [word for word in sys.argv[1:] if option in _REPEATED or not word.startswith(f"{option}=")]
     at = typed.index(option) if option in typed and option not in _REPEATED else len(typed)
     return [*typed[:at], *typed[at + 2 :]]
 

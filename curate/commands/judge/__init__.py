@@ -24,7 +24,6 @@ class JudgeCommand(AskingStage):
     examples = ("judge --models gpt,qwen,deepseek --plan", "judge --models gpt,qwen,deepseek --max-cost 50")
     answers = "The plan (--plan), a row per judge; empty if nothing is left to send."
     stage = "judge"
-    cost_digits = 2
 
     models: Names = option(
         "The panel: names of judges, separated by commas.", (), key="judge.models", complete="judges", metavar="NAMES"

@@ -4,7 +4,7 @@ First the panel grades a few whole queries, and warnings about them are shown be
 Batches, whose answers take up to a day, and cascades, which ask one judge after the other, have no such first look.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import polars as pl
 
@@ -92,7 +92,8 @@ def run(config: JudgeConfig, context: Context) -> Report:
             pairs_by_judge = collection.collect(panel)
         except CurateError as error:
             if _calls(panel) != calls_before:  # what was paid is kept as far as it goes
-                context.partial(_snapshot(panel, record, {}, passed, gate.without_people(tried), str(error)))
+                reason = str(error).partition("\n")[0]
+                context.partial(_snapshot(panel, record, {}, passed, gate.without_people(tried), reason))
             raise
         return _snapshot(panel, record, pairs_by_judge, passed, gate.without_people(tried))
 
@@ -150,7 +151,7 @@ def _snapshot(
         counts["rated"],
         len(ratings) - counts["rated"],
         cost=total.amount,
-        unfinished=stopped or _unfinished(ratings),
+        unfinished=stopped or _unfinished(ratings, digests),
         facts=facts,
         notes=[
             *gate.notes(passed, config),
@@ -251,7 +252,7 @@ def _without_grade(panel: PanelRun, ratings: pl.DataFrame) -> dict[str, tuple[fl
     missing: dict[str, tuple[float, str]] = {}
     for (name,), rows in lost.group_by("judge", maintain_order=True):
         judge, share = str(name), rows.height / count_by_judge[name]
-        counts = ", ".join(f"{count:,} {status}" for status, count in sorted(rows.group_by("status").len().iter_rows()))
+        counts = _counts(rows, asked=judge in digests)
         cause = causes.get(digests.get(judge, ""), "")
         cause = f"; most often: {cause}" if cause else ""
         missing[judge] = (
@@ -261,13 +262,25 @@ def _without_grade(panel: PanelRun, ratings: pl.DataFrame) -> dict[str, tuple[fl
     return missing
 
 
-def _unfinished(ratings: pl.DataFrame) -> str:
-    failed = ratings.filter(pl.col("status") == "failed").group_by("judge").len().sort("judge")
-    if failed.is_empty():
+def _counts(rows: pl.DataFrame, *, asked: bool) -> str:
+    """Return the number of pairs by status, as a clause; a pair without a call is no failure where a judge is `asked`.
+
+    Only ratings of a call have a place in a prompt.
+    """
+    unasked = (pl.col("status") == "failed") & pl.col("slot").is_null() & asked
+    words = rows.select(word=pl.when(unasked).then(pl.lit("not asked yet")).otherwise("status"))
+    return ", ".join(f"{count:,} {word}" for word, count in sorted(words.group_by("word").len().iter_rows()))
+
+
+def _unfinished(ratings: pl.DataFrame, asked: Collection[str]) -> str:
+    lacking = ratings.filter(pl.col("status") == "failed")
+    if lacking.is_empty():
         return ""
-    counts = ", ".join(f"{judge}: {count:,}" for judge, count in failed.iter_rows())
+    counts = "; ".join(
+        f"{judge}: {_counts(rows, asked=judge in asked)}" for (judge,), rows in sorted(lacking.group_by("judge"))
+    )
     return (
-        f"{failed['len'].sum():,} ratings failed ({counts}); run `curate judge` again to retry them; where a judge "
+        f"{len(lacking):,} ratings are missing ({counts}); run `curate judge` again to ask for them; where a judge "
         "replays grades, complete its file first"
     )
 

@@ -138,7 +138,11 @@ def spot(config: LlmPassSettings, context: Context, texts: Texts) -> Spots | Non
         if order.work:
             engine.refuse_open([order], ledger, context)
             models = {str(config.model): order.settings}
-            consent.permit("masking", models, lambda: {order.label: engine.plan(order, ledger, context)}, context)
+
+            def rest() -> dict[str, CostEstimate]:
+                return {order.label: engine.plan(order.of(order.left(order.work)), ledger, context)}
+
+            consent.permit("masking", models, lambda: {order.label: engine.plan(order, ledger, context)}, rest, context)
             _need_server(str(config.model), order.settings, context)
         spent = engine.settle([order], ledger, context) if order.work or context.consent.batch else 0.0
         spots = _summed(str(config.model), order, ledger, context, spent)

@@ -1,9 +1,10 @@
 """`curate run`: all stages of a pipeline, or with `--plan` a cost estimate of them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from curate.commands.run.plan import RunPlan, plan
-from curate.llm.exchange_rates import shown
+from curate.llm.exchange_rates import bound, rounded_up, shown
 from curate.runs.command import RUN, argument, option
 from curate.runs.opening import opened_to_plan
 from curate.runs.options import OnPipeline, Plannable
@@ -54,8 +55,9 @@ def _text(run_plan: RunPlan) -> Iterator[str]:
     if not run_plan.rows:
         yield say("nothing")
         return
+    rows = [row if row.most is None else replace(row, most=rounded_up(row.most)) for row in run_plan.rows]
     keys = ["calls", *(["least"] if any(row.least != row.most for row in run_plan.rows) else []), "most"]
-    yield as_table([dict(cell for key in keys for cell in say.cells(key, row).items()) for row in run_plan.rows])
+    yield as_table([dict(cell for key in keys for cell in say.cells(key, row).items()) for row in rows])
     yield _total(run_plan, say)
     if run_plan.prices:
         yield say("per_million")
@@ -67,10 +69,10 @@ def _text(run_plan: RunPlan) -> Iterator[str]:
 
 
 def _total(run_plan: RunPlan, say: RecordWords) -> str:
-    least, most, known = (
-        None if amount is None else shown(amount, run_plan.currency)
-        for amount in (run_plan.least, run_plan.most, run_plan.known)
+    most, known = (
+        None if amount is None else bound(amount, run_plan.currency) for amount in (run_plan.most, run_plan.known)
     )
     if run_plan.most is None or run_plan.least is None:
         return say("total_unknown", priced="" if known is None else say("priced", known=known))
+    least = shown(run_plan.least, run_plan.currency)
     return say("total_range" if run_plan.least < run_plan.most else "total", least=least, most=most)

@@ -18,7 +18,7 @@ from curate.core.figures import ABSENT, Record, figure
 from curate.core.records import FIELDS, FILTERED
 from curate.llm.budget import CostEstimate
 from curate.llm.cost import Price, tokens
-from curate.llm.exchange_rates import Rate, line
+from curate.llm.exchange_rates import Rate, line, rounded_up
 from curate.pipeline import stages
 from curate.pipeline.configs import Gate, JudgeConfig, PoolConfig
 from curate.pipeline.pipeline import Pipeline
@@ -316,7 +316,9 @@ def _summed(work: Run, lines: Sequence[PlannedCost], assumed: Sequence[str]) -> 
 def _row(planned: PlannedCost, rates: Rates) -> PlannedCalls:
     estimate = planned.estimate
     rate = rates.get(estimate.currency) if estimate else None
-    most, least = (_amount(amount, rate) for amount in (estimate.cost if estimate else None, planned.least))
+    cost = estimate.cost if estimate else None
+    most = None if cost is None else rounded_up(cost * (rate.value if rate else 1.0), 4)
+    least = _amount(planned.least, rate)
     return PlannedCalls(
         stage=planned.stage,
         asked=planned.asked,

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Protocol, cast
 
 from curate.core.config import canonical
-from curate.core.errors import BudgetError, DataError, ProviderError, RunFailed
+from curate.core.errors import DataError, ProviderError, RunFailed
 from curate.core.messages import Reply, Request, Usage
 from curate.ledger import Call, Ledger
 from curate.ledger.claims import LEASE_S, Caps
 from curate.ledger.tables import LOST
-from curate.llm.budget import Budget, Hold, Meter
+from curate.llm.budget import Budget, CapReached, Hold, Meter
 from curate.llm.client.interrupt import Halted, beating
 from curate.llm.client.requests import Account, Bill, ReplyResult, Watch
 from curate.llm.cost import EstimatedUsage, Price, cost
@@ -53,7 +53,7 @@ class JudgeTally:
         mixed_models: bool,
     ) -> None:
         self.name, self.account, self.ledger, self.watch = name, account, ledger, watch
-        self.mixed_models = mixed_models
+        self.mixed_models, self.budget = mixed_models, budget
         prompts = token_rate(ledger, account.judge_digest, account.rubric_digest, tokens_a_han)
         self.meter = Meter(price, budget.policy.rate(price).value, prompts)
         self.models = ledger.models(account.judge_digest, account.rubric_digest)
@@ -74,14 +74,24 @@ class JudgeTally:
             self.meter.learn(guess, usage)
         spent = most() if paid is None else paid * self.meter.rate
         self.bill.calls += 1
-        self.bill.spent += spent
-        hold.turn(spent)
+        self._count(spent, hold)
 
     def forfeit(self, most: float, hold: Hold) -> None:
         """Bill a request at its bound: it was sent, and may be billed."""
         self.bill.lost += 1
-        self.bill.spent += most
-        hold.turn(most)
+        self._count(most, hold)
+
+    def _count(self, spent: float, hold: Hold) -> None:
+        self.bill.spent += spent
+        hold.turn(spent)
+        price = self.meter.price
+        self.budget.bill(spent / self.meter.rate, price.currency if price else "")
+
+    def overrun(self) -> str:
+        """Return once that prompts have more tokens than planned; empty if they have not."""
+        if self.name in self.budget.overruns or not (notice := self.meter.overrun()):
+            return ""
+        return self.budget.overruns.setdefault(self.name, f"{self.name}: {notice}")
 
     def check(self, model: str = "") -> None:
         """Raise RunFailed if this model differs from those in the ledger; a reply need not name a model."""
@@ -331,7 +341,7 @@ class Purse:
     async def hold(self, amount: float, who: str, stopped: Callable[[], object]) -> Hold:
         """Reserve an amount; near the limit wait for calls in flight, which mostly cost less than reserved.
 
-        BudgetError, with `who` as subject, if nothing can be released any more; Halted if `stopped` meanwhile.
+        CapReached, with `who` as subject, if nothing can be released any more; Halted if `stopped` meanwhile.
         """
         budget = self.budget
         async with self.news:
@@ -351,6 +361,6 @@ class Purse:
         async with self.news:
             self.news.notify_all()
 
-    def exceeded(self, who: str, what: str) -> BudgetError:
+    def exceeded(self, who: str, what: str) -> CapReached:
         """Return the error for a request that may exceed the budget."""
         return self.budget.policy.exceeded(who, what, self.budget.spent, self.elsewhere)

@@ -284,6 +284,8 @@ class JudgeDispatcher(Haltable):
             if answer.usage and not reply.usage:
                 self._doubt(task, answer.usage, guess)
             self.tally.pay(reply.usage, guess, lambda: self.meter.bound(guess), hold)
+            if notice := self.tally.overrun():
+                self.tell(notice)
         except ProviderError as error:
             self._turned_away(error, entry)
             if error.unknown:

@@ -9,7 +9,7 @@ from curate.core.config import check
 from curate.core.errors import BudgetError, ConfigError
 from curate.llm.budget import Budget, CapPolicy
 from curate.llm.cost import Price
-from curate.llm.exchange_rates import Rates
+from curate.llm.exchange_rates import Rates, bound
 from curate.pipeline.pipeline import Head
 
 DAY = "2026-11-01"
@@ -100,3 +100,10 @@ def test_what_was_spent_keeps_its_currency() -> None:
 def test_a_rate_that_is_none_is_a_mistake(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"t\.yaml: rates\.CNY"):
         rates(CNY=wrong)
+
+
+@pytest.mark.parametrize(
+    ("amount", "expected"), [(0.504, "0.51"), (1.5703, "1.58"), (1.1, "1.10"), (0.5, "0.50"), (1234.561, "1,234.57")]
+)
+def test_an_upper_bound_is_rounded_up(amount: float, expected: str) -> None:
+    assert bound(amount, "CNY") == f"{expected} CNY"

@@ -339,6 +339,8 @@ class JudgeBatches:
         self.session.ledger.append(reading.ratings, row)
         flight.answered.add(key)
         self.tally.pay(reply.usage, batch_item.guess, lambda: batch_item.hold.amount, batch_item.hold)
+        if notice := self.tally.overrun():
+            self.session.tell(notice)
         if broken is not None:
             raise broken
         self.tally.read(reply, reading)

@@ -1,6 +1,7 @@
 """`curate check judge` against judges with known habits, who are really asked."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -225,6 +226,12 @@ def test_the_command(tmp_path: Path, server: Vendor) -> None:
     assert (refused.returncode, "--max-cost" in refused.stderr) == (2, True)
     done = curate(tmp_path, *words, "--max-cost", "10", **home)
     assert done.returncode == 1
+    sums = re.findall(r"this command paid (\S+ [A-Z]{3}) for (\d+) calls", done.stderr + done.stdout)
+    assert [int(calls) for _, calls in sums] == [len(server.calls) - PROMPTS]
+    status = ran(tmp_path, "status", "--run", str(run.folder), **home).stdout
+    assert f"further paid, for checks of judges and answers no longer used: {sums[0][0]}" in status
+    rows = machine.data(curate(tmp_path, "status", "--run", str(run.folder), "--json", **home).stdout)
+    assert list(rows[-1]["further"]) == [sums[0][0].split()[1]]
     assert (
         "judges did not pass the gate: m, lexical; take other judges, or go on with --allow-weak-judges" in done.stderr
     )

@@ -224,7 +224,7 @@ def test_failed_ratings_make_the_stage_partial_and_are_retried(tmp_path: Path) -
     with vendor(script, faults) as server:
         report = step(run, "judge", ONE, {"m": model(server)}, yes=True)
         assert (report.rows_out, report.dropped, report.facts["failed"]) == (7, 7, 7)
-        assert report.unfinished.startswith("7 ratings failed (m: 7); run `curate judge` again")
+        assert report.unfinished.startswith("7 ratings are missing (m: 7 failed); run `curate judge` again")
         assert {status for pair, status in said(run, "m").items() if pair[0] == "q2"} == {"failed"}
         server.faults = lambda _call: None
         server.calls.clear()
