@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curate.commands.report.figures import Shown
+from curate.panel import controls as controls_of_judges
 from curate.runs.checks import CHECKS, controls
 from curate.view import run_figures
 
@@ -64,6 +65,9 @@ def _controls(contents: Shown, words: Words) -> Result | None:
     measured, reading = controls(judged, contents.beside.get("judge")), contents.steps["judge"].facts.get("controls")
     if measured:
         weak = run_figures.failed({"gate": {"judges": dict(measured)}})
+        short = [name for name in weak if measured[name]["state"] == controls_of_judges.SHORT]
+        if weak and len(short) == len(weak):
+            return "few", (words["comma"].join(short),)
         return ("weak", (words["comma"].join(weak),)) if weak else ("passed", (len(measured),))
     return ("reads", (words["comma"].join(reading),)) if isinstance(reading, Mapping) else None
 

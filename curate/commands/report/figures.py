@@ -106,6 +106,8 @@ class Shown:
     """Name -> figures of checks, audit, analysis and evaluation, of `runs.checks`."""
     pages: str = ""
     """Relative path of the exported pages of the pairs; empty if there are none."""
+    further: Mapping[str, float] = field(default_factory=dict)
+    """Currency -> amount that the run paid beside judging: checks of judges, other stages, answers no longer used."""
     decided: Mapping[str, int] = field(default_factory=dict)
     """`accepted`, `masked` -> number of such decisions on possible residual PII."""
     withdrawn: Withdrawn = field(default_factory=Withdrawn)

@@ -8,6 +8,7 @@ from typing import Any
 
 from curate.commands.report.figures import Shown
 from curate.core.records import VERDICTS
+from curate.llm.exchange_rates import shown
 from curate.runs.checks import controls
 from curate.stats import ratios
 from curate.view import run_figures, state
@@ -56,6 +57,11 @@ def cost(contents: Shown) -> Cost | None:
     return Cost(None if unknown else sum(row["cost"] for row in rows), calls, currency)
 
 
+def further(contents: Shown) -> str:
+    """Return the amounts that were paid beside judging; empty if nothing was."""
+    return ", ".join(shown(amount, currency) for currency, amount in contents.further.items())
+
+
 def head_figures(contents: Shown, words: Words) -> list[HeadFigure]:
     """Return the figures: published queries, precision, agreement of judges, contested pairs, cost."""
     return [
@@ -96,7 +102,8 @@ def _agreement(contents: Shown, words: Words) -> HeadFigure:
         judge, kappa = odd
         shares = _relevant_shares(contents)
         others = [share for name, share in shares.items() if name != judge]
-        notes.append(texts["odd"].format(judge, kappa, shares[judge], min(others), max(others)))
+        figures = [f"{share:.0%}" for share in (shares[judge], min(others), max(others))]
+        notes.append(texts["odd" if len(set(figures)) > 1 else "odd_alike"].format(judge, kappa, *figures))
     elif len(contents.agreed["panel"]) == len(("one", "other")):
         notes.append(texts["even"])
     return HeadFigure.of_text(texts["agreement"], run_figures.stated(agreed, "fleiss", words), notes)
@@ -142,7 +149,9 @@ def _contested(contents: Shown, words: Words) -> HeadFigure:
 
 def _paid(contents: Shown, words: Words) -> HeadFigure:
     texts, paid = words["head"], cost(contents)
+    more = [f"{words['bill_further']}{words['colon']}{amounts}"] if (amounts := further(contents)) else []
     if paid is None:
-        return HeadFigure(texts["cost"], "0", notes=[texts["free"]])
+        return HeadFigure(texts["cost"], "0", notes=more or [texts["free"]])
+    calls = [] if paid.calls is None else [texts["calls"].format(paid.calls)]
     amount = words["unknown"] if paid.amount is None else f"{paid.amount:,.2f}{paid.currency}"
-    return HeadFigure(texts["cost"], amount, notes=[] if paid.calls is None else [texts["calls"].format(paid.calls)])
+    return HeadFigure(texts["cost"], amount, notes=[*calls, *more])

@@ -9,7 +9,7 @@ from typing import Any
 
 from curate.commands.report.done_rows import done_rows
 from curate.commands.report.figures import Labels, Shown, ShownKind
-from curate.commands.report.head import cost, evidence, head_figures
+from curate.commands.report.head import cost, evidence, further, head_figures
 from curate.core.figures import Figure
 from curate.core.languages import base_language
 from curate.core.records import VERDICTS
@@ -273,6 +273,7 @@ def _language_body(contents: Shown, words: Mapping[str, Any], language: str, oth
             checks={**dict.fromkeys(("judge", "pool", "analyze", "audit", "evaluation")), **checks},
             hardest=hardest(contents),
             cost=cost(contents),
+            further=further(contents),
             sections=sections(contents, words, language),
             shown=contents,
             leading=lead_rows(contents.lead, words),

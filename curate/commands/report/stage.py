@@ -8,12 +8,13 @@ a run is byte-identical if written again: it contains no times and no absolute p
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import yaml
 
 from curate.ask import privacy_guard
+from curate.ask.billing import Bill, beside_stages, by_currency
 from curate.commands.report import Config
 from curate.commands.report.figures import Labels, Shown, ShownKind, Step
 from curate.commands.report.page import page
@@ -117,6 +118,7 @@ def gather(config: Config, context: Context) -> Shown:
         asked=len(context.queries) + reckoning.left_out(reports, context.read).total(),
         beside={name: check.result(context) for name, check in checks.CHECKS.items()},
         pages=_pages(context),
+        further=beside_stages(context, by_currency(cast("Mapping[str, Bill]", steps["judge"].facts.get("bill") or {}))),
     )
 
 

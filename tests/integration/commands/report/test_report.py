@@ -29,7 +29,6 @@ from tests.support import machine
 from tests.support.runs import curate, ran, tiny
 
 HOSTILE = "<script>alert('高血压患者能喝咖啡吗')</script><img src=https://example.org/x.png>"
-ABOVE = "↑"
 """What stands in the place of a number that the head of the page has."""
 LINKS = ("src", "href", "srcset", "xlink:href", "action", "formaction", "data", "poster", "background", "ping")
 
@@ -168,7 +167,7 @@ def test_counts_are_those_of_the_tables(folder: Path, html: str) -> None:
     assert read.row(words["verdicts"]["not relevant"])[0] == str((verdicts["verdict"] == "not relevant").sum())
     positives = (verdicts["verdict"] == "relevant").sum()
     assert f"{positives} 个正例" in read.text
-    assert read.row(words["verdicts"]["relevant"])[0] == ABOVE, "a number of the head is not repeated"
+    assert read.row(words["verdicts"]["relevant"])[0] == str(positives), "a table can be copied whole"
 
 
 def test_every_table_has_a_caption(html: str) -> None:
@@ -230,7 +229,7 @@ def test_none_is_not_defined(shown: Shown, language: str, undefined: str) -> Non
     cut = {**shown.agreed["cut"], "fleiss": None, "percent": 0.0, "specific": [None, 1.0], "intervals": intervals}
     read = Read(page(replace(shown, agreed={**shown.agreed, "cut": cut}), language))
     words = strings(language)
-    assert read.row(words["measures"]["fleiss"])[1] == ABOVE
+    assert read.row(words["measures"]["fleiss"])[1] == undefined
     assert f"{words['head']['agreement']}{undefined}" in read.text
     assert read.row(words["measures"]["percent"])[1] == "0.000"
     names = words["binary"]
@@ -307,7 +306,7 @@ def test_a_run_with_a_partial_stage_says_so(tmp_path: Path) -> None:
         ran(tmp_path, name)
     html = (tmp_path / "runs" / "tiny" / "report.html").read_text(encoding="utf-8")
     assert strings("zh")["partial_title"] in html
-    assert re.search(r"[\d,]+ ratings failed \(noted: [\d,]+\)", html)
+    assert re.search(r"[\d,]+ ratings are missing \(noted: [\d,]+ failed\)", html)
 
 
 def test_labels_that_experts_changed_are_counted(shown: Shown) -> None:
@@ -355,7 +354,7 @@ def test_bill_says_what_is_unknown(shown: Shown) -> None:
     read = Read(page(judged(shown, bill={"one": known, "two": blind}), "zh"))
     assert read.row("one") == ["1,200", "5", "0", "7", "1.5000"]
     assert read.row("two") == ["1,200", "未知", "0", "7", "未知"]
-    assert [ABOVE, "未知", "0", "14", ABOVE] in [row[1:] for row in read.rows]
+    assert ["2,400", "未知", "0", "14", "未知"] in [row[1:] for row in read.rows]
     assert f"{words['head']['cost']}未知2,400 次调用" in read.text, "a sum with an unknown part is unknown"
 
 
@@ -403,15 +402,13 @@ def test_settings_name_no_folder_of_a_machine(value: Any, shown: Any) -> None:
     assert portable(value) == shown
 
 
-def test_a_number_of_the_head_stands_once(shown: Shown) -> None:
+def test_a_number_of_the_head_stands_in_its_table_too(shown: Shown) -> None:
     words, estimate = strings("en"), {"value": 0.9137, "low": 0.8811, "high": 0.9433, "answered": 88}
     lead = {**shown.lead, "sample": "expert", "read": 123, "twice": 61, "precision": estimate}
     shares = {"relevant: confirmed": estimate, "recall": {**estimate, "value": 0.5}}
     column = Column("panel", ("expert",), 123, False, shares, {})
     read = Read(page(replace(agreeing(shown, 64), lead=lead, experts=[column]), "en"))
     assert read.text.count("91 %") == 1
-    assert "0.914" not in read.text
-    assert read.row(words["experts"]["rows"]["relevant: confirmed"]) == [ABOVE]
+    assert read.row(words["experts"]["rows"]["relevant: confirmed"]) == ["0.914 (0.88–0.94)"]
     assert read.row(words["experts"]["rows"]["recall"]) == ["0.500 (0.88–0.94)"]
-    assert read.row(words["verdicts"]["contested"])[1] == ABOVE
-    assert read.row(words["measures"]["fleiss"])[1] == ABOVE
+    assert "↑" not in read.text

@@ -50,6 +50,7 @@ class Run:
     outdated: tuple[str, ...] = ()
     beside: dict[str, Any] = field(default_factory=dict)
     unfinished: str = ""
+    further: dict[str, float] = field(default_factory=dict)
     published: None = None
     seed: int = 7
     queries: tuple[QueryCounts, ...] = (
@@ -85,7 +86,7 @@ def texts(run: Run, language: str = "en") -> list[str]:
 
 def test_five_figures_stand_with_interval_and_n() -> None:
     head = strings("en")["head"]
-    odd = head["odd"].format("odd", 0.33, 0.8, 0.1, 0.2)
+    odd = head["odd"].format("odd", 0.33, "80%", "10%", "20%")
     paid = {"calls": 1200, "cost": 12.5, "currency": "USD"}
     assert texts(Run(judged={"heuristic": [], "bill": {"gpt": paid}})) == [
         "queries published with a reliable answer | 48 | of 64 queries | 214 positives, 4.5 per query",
@@ -107,6 +108,8 @@ def test_what_nobody_measured_is_said() -> None:
     assert "| not defined |" in figures[2]
     assert "odd one out" not in figures[2]
     assert figures[4] == "paid | 0 | no call was paid"
+    further = strings("en")["bill_further"]
+    assert texts(Run(further={"CNY": 0.5}))[4] == f"paid | 0 | {further}: 0.5 CNY"
     assert "nobody has read a positive" in texts(Run(lead={**LEAD, "precision": None}))[1]
     none = tuple(replace(row, verdicts=(0, 0, 0, 0, 0)) for row in Run().queries)
     assert texts(Run(queries=none))[3] == "contested pairs | not defined"
