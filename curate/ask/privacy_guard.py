@@ -69,12 +69,14 @@ def stop(who: str, spans: pl.DataFrame, context: Context, why: str = "") -> int:
     """Return the number of texts with residual spans; UserError if they must not leave; `who` names the recipient."""
     texts = spans.select("table", "id").unique().height
     if texts and settings(context).residual == "stop":
-        raise UserError(
-            f"{who}: {texts:,} texts still hold what looks like personal data ({spans.height:,} places){why}; look at "
-            f"each place, and mask or accept it: curate check mask --residual --run {context.run}; or mask such texts "
-            "by mask.patterns or mask.words, accept whole texts: --set mask.accept=[ID, ...], or all of them: "
-            "--set mask.residual=allow"
+        lines = (
+            f"{who}: {texts:,} texts still hold what looks like personal data ({spans.height:,} places){why}",
+            f"look at each place, mask or accept it: `curate check mask --residual --run {context.run}`",
+            "or mask such texts by mask.patterns or mask.words of the pipeline file",
+            "or repeat the command and accept whole texts: --set 'mask.accept=[ID, ...]'",
+            "or repeat it and accept all of them: --set mask.residual=allow",
         )
+        raise UserError("\n".join(lines))
     return texts
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from curate.ask.billing import PlanRow
 from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError, CurateError, NotFound, UserError, suggestion
-from curate.llm.providers.presets import told_presets
+from curate.panel.voting import EXPERTS
 from curate.pipeline.folder import SETTINGS, is_run, newest
+from curate.pipeline.mark import Mark
 from curate.pipeline.pipeline import Pipeline, find, in_language, with_defaults_of
 from curate.pipeline.pipeline_edit import flow
 from curate.pipeline.stage import Consent
@@ -40,8 +41,8 @@ def loaded(
 def place(pipeline: str | None, folder: Path | None, *, tell: Tell) -> tuple[Path | None, Path]:
     """Return run folder and pipeline file; without arguments those of the newest run, with a notice.
 
-    The folder is None if a pipeline is given without one. A notice is also given if a file or presets of the working
-    directory are used instead of the packaged ones.
+    The folder is None if a pipeline is given without one. A notice is also given if a file of the working
+    directory is used instead of the packaged one.
     """
     if pipeline is None:
         folder = run_folder(folder, "give --pipeline as well", tell=tell)
@@ -49,7 +50,6 @@ def place(pipeline: str | None, folder: Path | None, *, tell: Tell) -> tuple[Pat
     path = find(pipeline)
     if str(path) != pipeline and not packaged(path):
         tell(f"using {path} of the working directory")
-    told_presets(tell)
     return folder, path
 
 
@@ -108,7 +108,27 @@ def opened(
     settings = with_defaults_of(settings, folder, path.name)
     if not frozen and (line := _differing_settings(folder, settings)):
         tell(line)
-    return Run(folder, settings)
+    if warning := _people_lost(folder, settings, path.name):
+        tell(warning)
+    return Run(folder, settings, warning=warning)
+
+
+def _people_lost(folder: Path, pipeline: Pipeline, file: str) -> str:
+    """Return a warning if the labels of a run follow people's answers and those of the pipeline would not."""
+    mark = Mark.read(folder / "resolve") if "resolve" in pipeline.head.stages else None
+    if mark is None or mark.report.facts.get("policy") != EXPERTS or not mark.report.facts.get("reviewed"):
+        return ""
+    policy = pipeline.sections["resolve"].model_dump()["policy"]
+    if policy == EXPERTS:
+        return ""
+    return (
+        f"WARNING: resolve.policy was {EXPERTS}, is {policy}: the labels lose what people decided on "
+        f"{mark.report.facts['reviewed']:,} pairs; to keep it, write `resolve: {{policy: {EXPERTS}}}` into {file}"
+    )
+
+
+KEPT = "write what --set changes into the pipeline file too: the next run of that file takes it back"
+"""How a setting of one command lasts."""
 
 
 def _differing_settings(folder: Path, pipeline: Pipeline) -> str:

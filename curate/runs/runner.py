@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-from curate.ask import planned_pool
+from curate.ask import build, planned_pool, privacy_guard
 from curate.core import config, records
 from curate.core.config import Json, Settings
 from curate.core.errors import ConfigError, CurateError, RunFailed, UserError
@@ -135,6 +135,23 @@ class StageStates:
         self._outside = {name: fingerprint for name, fingerprint in self._outside.items() if name in earlier}
 
 
+CHANGED = {
+    "stage": "the version of the program",
+    "head": "settings of the whole pipeline",
+    "outside": "files or models that it reads",
+    "inputs": "tables of earlier stages",
+    "schemas": "the form of its tables",
+}
+"""Key of what a stage's tables depend on -> its words; `settings` stands for itself."""
+DECISIONS = "decisions on what looks like personal data, or files that masking reads"
+
+
+def _why(name: str, changed: Sequence[str]) -> str:
+    """Return that a stage has started again, and by what changes."""
+    words = {**CHANGED, **({"outside": DECISIONS} if name == "mask" else {})}
+    return f" again, changed: {', '.join(words.get(key, key) for key in changed)}" if changed else " again"
+
+
 def _command(stage: str, folder: Path) -> str:
     """Return the command line that runs a stage in a run folder; before the folder exists it needs the pipeline too."""
     if not folder.exists():
@@ -180,6 +197,8 @@ class Run:
     """Called with one line when a stage starts, ends or is skipped."""
     named: bool = True
     """Whether the command names the run; False if it was chosen as the newest, whose ratings are never invalidated."""
+    warning: str = ""
+    """What the settings take back of the run, for the last lines of the output; empty if nothing."""
     _before: dict[str, State] = field(default_factory=dict)
     """States of the stages before the command, by the settings in the folder."""
 
@@ -216,6 +235,8 @@ class Run:
                     raise
                 if index >= last and self._made.waiting:
                     self._commit()
+                if name == "mask" and not self._made.waiting:
+                    self._need_masked(names[index + 1 :])
             self._commit()
 
     def rehearse(self, names: Sequence[str], look: Callable[["Run"], Found]) -> Found:
@@ -257,6 +278,19 @@ class Run:
                 f"{self.folder}: {', '.join(lost)} are up to date, and these settings would make them again; if that "
                 f"is meant, name the run: --run {shlex.quote(str(self.folder))}"
             )
+
+    def _need_masked(self, names: Sequence[str]) -> None:
+        """Raise UserError if a stage to come would send texts to a model elsewhere that must not leave.
+
+        It would raise the same error itself, but after pooling, which is repeated once the texts are masked.
+        """
+        context = self._context(self.folder)
+        if "judge" not in names or context.consent.offline or self._states.of("judge") == "done":
+            return
+        for judge in self.pipeline.sections["judge"].model_dump()["models"]:
+            model = build.language_model(context, judge)
+            if model is not None:
+                privacy_guard.may_ask(f"judges.{judge}", model, context)
 
     def _standing(self) -> dict[str, State]:
         """Return stage -> state of the stages that are done or partial by the settings on disk."""
@@ -354,15 +388,14 @@ class Run:
         for ancestor in stages.stage(name).after:
             mark = self.mark(ancestor)
             if mark and mark.released:
-                self._run(ancestor)
+                self._run(ancestor, f", for {name} reads its raw texts, which were deleted after masking")
         self._run(name)
 
-    def _run(self, name: str) -> None:
+    def _run(self, name: str, reason: str = "") -> None:
         stage = stages.stage(name)
         need_ours(self.folder, name)
         changed = self._states.changed(stage)
-        repeat = "" if changed is None else f" again, changed: {', '.join(changed)}" if changed else " again"
-        self.tell(f"{name}: started{repeat}")
+        self.tell(f"{name}: started{_why(name, changed) if changed is not None else ''}{reason}")
         out = self._made.begin(name, private=name == "ingest")
         made_from, started = self._states.made_from(stage), time.monotonic()
         progress = in_stage(self.progress, name)

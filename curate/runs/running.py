@@ -38,15 +38,13 @@ class AskingStage(StageCommand, Plannable, AskingModels):
     """A command that runs one stage, which asks models."""
 
     speaks_json: ClassVar[bool] = True
-    cost_digits: ClassVar[int] = 4
-    """Decimals of the printed costs."""
 
     def result(self) -> Result[Any]:
         """Run the stage; with `plan`, return what it would ask and what that would cost."""
         work = self.open_run()
         work.consent = self.consent()
         if self.plan:
-            return self.cost_estimate(self.planned_calls(work), self.cost_digits)
+            return self.cost_estimate(self.planned_calls(work))
         only_plans()
         return self.run_stage(work, force=self.retry)
 
@@ -73,7 +71,7 @@ def all_stages(command: "Plannable", work: "Run", *, force: bool) -> Result[Any]
 
     work.consent = command.consent()
     if command.plan:
-        return command.cost_estimate(quoted(work), digits=2)
+        return command.cost_estimate(quoted(work))
     with newest_when_done(work.folder):
         work.execute(None, force=force)
     if error := lacking_grades(work, None):
@@ -95,6 +93,7 @@ def stages_result(work: "Run", names: Sequence[str] | None) -> Result[Any]:
         lines += outputs["summary"]
     elif last == "resolve":
         lines += next_lines(work)
+    lines += [work.warning] if work.warning else []
     return Result(outputs, lines, failed=lacking_grades(work, names), event=outputs)
 
 

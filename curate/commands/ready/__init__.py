@@ -7,6 +7,7 @@ from pathlib import Path
 from curate.commands.ready.points import Checklist, checklist
 from curate.core.errors import CheckFailed
 from curate.runs.command import argument, option
+from curate.runs.opening import KEPT
 from curate.runs.options import OnRun
 from curate.view.answers import Result
 from curate.view.text import as_table
@@ -45,6 +46,8 @@ def _lines(contents: Checklist) -> Iterator[str]:
             names_by_finding[point.found, point.next].append(point.name)
     for (finding, command), names in names_by_finding.items():
         yield f"{'; '.join(names)}: {finding}\n  next: {command}"
+    if any(" --set " in command for _, command in names_by_finding):
+        yield KEPT
     for path in contents.edited:
         yield f"{contents.folder}/{path}: was edited and stays; the new content is next to it, named .new"
     if contents.folder:

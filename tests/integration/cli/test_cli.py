@@ -138,6 +138,8 @@ def test_status_and_show_work_on_the_newest_run(work: Path) -> None:
     assert first == "runs/t/consensus/agreement.json"
     assert "panel: [lexical, strict]" in figures
     assert any(line.startswith("  fleiss: ") for line in figures)
+    names = curate(work, "show").stdout.splitlines()
+    assert {"pool/pool", "judge/panel", "consensus/agreement"} <= {*names}
     assert curate(work, "show", "judge/panel").stdout.startswith("runs/t/judge/panel.json\nlexical:")
 
 
@@ -199,6 +201,7 @@ def test_a_partial_or_stale_stage_is_not_built_upon(work: Path) -> None:
 def test_a_stage_says_why_it_runs_again(work: Path) -> None:
     again = curate(work, "pool", "--depth", "2", "--run", "runs/t").stderr
     assert "pool: started again, changed: settings" in again
+    assert not re.search(r"changed: (stage|head|outside|inputs|schemas)\b", again)
 
 
 def test_every_pipeline_of_the_page_on_pipeline_files_loads() -> None:

@@ -366,16 +366,17 @@ def test_nothing_is_sent_to_a_model_elsewhere_until_the_texts_are_accepted(tmp_p
     said = " ".join(stopped.stderr.split())
     assert stopped.returncode == 2
     assert "judges.away: 1 texts still hold what looks like personal data" in said
-    assert "--set mask.accept=[ID, ...]" in said
+    assert "--set 'mask.accept=[ID, ...]'" in said
     assert "123456" not in said
+    assert "pool: started" not in said, "it stops before what would be made again"
     mark = (tmp_path / "runs" / "tiny" / "mask" / "stage.json").read_bytes()
-    accepted = curate(tmp_path, "judge", "--set", "mask.accept=[d00]")
+    accepted = curate(tmp_path, "run", name, *words, "--set", "mask.accept=[d00]")
     assert "judging would send" in accepted.stderr  # now what it costs is asked, and nothing was masked again
     assert (tmp_path / "runs" / "tiny" / "mask" / "stage.json").read_bytes() == mark
     allowed = curate(tmp_path, "judge", "--set", "mask.accept=[]", "--set", "mask.residual=allow")
     assert "judging would send" in allowed.stderr
     here = "judges.here={kind: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}"
-    there = ["--set", here, "--set", "judge.models=[here]", "--set", "mask.residual=stop"]
+    there = ["--set", here, "--set", "judge.models=[here]", "--set", "mask.residual=stop", "--set", "mask.accept=[]"]
     passing = curate(tmp_path, "judge", *there)  # what listens on this machine may be a gateway that forwards
     assert passing.returncode == 2
     assert "judges.here: 1 texts still hold what looks like personal data" in passing.stderr

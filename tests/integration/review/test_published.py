@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from curate.stats.sample_estimates import Estimate, StratumCounts, kappa, recall
 from curate.stats.tally import Crosstab, Floats
 from curate.system.files import frame, write_json, write_table
 from curate.view.words import strings
-from tests.integration.commands.report.test_report import ABOVE, Read
+from tests.integration.commands.report.test_report import Read
 from tests.support import machine
 from tests.support.defined import defined
 from tests.support.judged import judged
@@ -241,9 +242,6 @@ def test_every_count_of_labels_on_the_page_says_whose_they_are(changed: Path, la
     assert both["panel"]["relevant"] != both["published"]["relevant"]
     for verdict in ("relevant", "not relevant", "contested"):
         numbers = [said for each in both.values() for said in (str(each[verdict]), f"{each[verdict] / 40:.1%}")]
-        in_head = {"relevant": 2, "contested": 3}.get(verdict)  # the count, the share of the published labels
-        if in_head:
-            numbers[in_head] = ABOVE
         assert read.row(words["verdicts"][verdict]) == numbers, "panel and published, count and share"
     published = both["published"]
     positives = {"zh": "{} 个正例", "en": "{} positives,"}[language].format(published["relevant"])
@@ -324,3 +322,14 @@ def test_two_people_agree_on_grades_too(changed: Path) -> None:
     assert "alpha of all people, grades, ordinal" in shown
     html = (changed / "runs" / "tiny" / "report" / "report.html").read_text(encoding="utf-8")
     assert "wang" not in Read(html).text, "who read is nobody's business"
+
+
+def test_a_run_whose_file_takes_back_what_people_decided_warns_at_both_ends(changed: Path, tmp_path: Path) -> None:
+    """The file of the pipeline lacks the policy that `--set` gave: a plain run publishes the panel's labels."""
+    folder = Path(shutil.copytree(changed, tmp_path / "plain"))
+    warning = "WARNING: resolve.policy was expert-over-panel, is panel: the labels lose what people decided on 36 pairs"
+    plain = ran(folder, "run", "tiny.yaml")
+    assert plain.stderr.count(warning) == plain.stdout.count(warning) == 1
+    assert plain.stdout.rstrip().splitlines()[-1].startswith(warning)
+    again = ran(folder, "run", "tiny.yaml")
+    assert "WARNING: resolve.policy" not in again.stderr + again.stdout

@@ -50,6 +50,7 @@ def test_what_settings_give_is_ok_and_what_nobody_did_is_not(run: Path) -> None:
     assert all((each["next"] is None) == (each["state"] == "ok") for each in found.values())
     done = curate(run.parents[1], "ready", str(run))
     assert f"next: curate review export --run {run} --size 200\n" in done.stdout
+    assert "write what --set changes into the pipeline file too" in done.stdout
     assert "is not ready" in done.stderr
 
 
