@@ -177,7 +177,7 @@ def audit_is_a_recount(folder: Path) -> None:
         if kind == "unretrieved":
             counts["unretrieved"] += 1
         elif (query, doc) in labelled:
-            counts[{(True,): "confirmed", (False,): "false_positives"}.get((*relevant,), "contested")] += 1
+            counts["contested" if len(relevant) == 2 else "confirmed" if True in relevant else "false_positives"] += 1
         elif kind not in ("duplicate", "same question"):
             counts["false_negatives"] += relevant == {True}
             counts["undecided"] += len(relevant) == 2
