@@ -138,7 +138,7 @@ class StageStates:
 CHANGED = {
     "stage": "the version of the program",
     "head": "settings of the whole pipeline",
-    "outside": "files or models that it reads",
+    "outside": "files, models or answers of people that it reads",
     "inputs": "tables of earlier stages",
     "schemas": "the form of its tables",
 }

@@ -449,7 +449,7 @@ def test_a_run_sees_a_changed_collection_and_outlives_its_server(tmp_path: Path,
         assert "pool: up to date" in said(curate(tmp_path, *command))
         one_more(server.client)
         again = curate(tmp_path, *command)
-        assert "pool: started again, changed: outside" in said(again)
+        assert "pool: started again, changed: files, models or answers" in said(again)
     shown = curate(tmp_path, "status", "--run", "runs/t")
     assert shown.returncode == 0, shown.stderr
     assert "unchecked" in shown.stdout

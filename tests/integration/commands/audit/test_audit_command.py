@@ -167,7 +167,7 @@ def test_people_correct_it(folder: Path, target: tuple[str, ...]) -> None:
         csv.writer(stream).writerows(rows)
     ran(folder, "review", "import", str(sheet))
     done = ran(folder, "audit")
-    assert "audit: started again, changed: outside" in done.stderr
+    assert "audit: started again, changed: files, models or answers" in done.stderr
     (corrected,) = figures(folder)["corrected"]
     drawn = sum(each["drawn"] for each in design["strata"])
     assert corrected["answered"] == drawn

@@ -196,5 +196,5 @@ def test_an_answer_makes_the_labels_stale_and_the_export_says_how_many_changed(t
     assert "experts changed" in (run / "export" / "mteb" / "README.md").read_text(encoding="utf-8")
     desk.record("wang", [Answer(desk.rows("wang")[0].row_id, "S")])
     again = curate(tmp_path, "run", "tiny.yaml", *setting)
-    assert "resolve: started again, changed: outside" in again.stderr
+    assert "resolve: started again, changed: files, models or answers" in again.stderr
     assert (query, doc) in table(run, "resolve", "qrels").select("query_id", "doc_id").rows()

@@ -156,7 +156,7 @@ def test_another_test_set_is_checked_again(folder: Path) -> None:
     )
     done = curate(folder, "train-set")
     assert done.returncode == 0, done.stderr
-    assert "train_set: started again, changed: outside" in done.stderr
+    assert "train_set: started again, changed: files, models or answers" in done.stderr
     assert figures(folder)["leaks"]["leaking_queries"] == 3
 
 
