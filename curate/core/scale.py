@@ -61,6 +61,10 @@ class Scale:
         """Return the relevant labels as a set."""
         return frozenset(self.positives)
 
+    def agree(self, labels: Iterable[str]) -> bool:
+        """Return whether labels agree on relevance or, on a scale without a relevance threshold, are all the same."""
+        return len({label in self.relevant if self.relevant else label for label in labels}) <= 1
+
     def place(self, label: str) -> int:
         """Return the position of a label, 0 for the best (or first); KeyError if it is not on the scale."""
         try:

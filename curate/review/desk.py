@@ -208,10 +208,10 @@ class Desk:
             yield row, grades, counts
 
     def open_rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows that a reader has not answered, or on which readers differ before adjudication."""
+        """Yield the rows that a reader has not answered, or on which readers do not agree before adjudication."""
         for row, grades, _ in self.answered():
-            read = [grades.get(person) for person in row["assessors"]]
-            if ADJUDICATED not in grades and (None in read or len(set(read)) > 1):
+            unread = any(person not in grades for person in row["assessors"])
+            if ADJUDICATED not in grades and (unread or not self.sample.scale.agree(grades.values())):
                 yield row
 
     def record(self, person: str, entries: Sequence[Answer]) -> int:

@@ -210,8 +210,7 @@ def with_panel(row: CheckedRow) -> bool:
 
 def between_people(row: CheckedRow) -> bool:
     """Return whether assessors differ on relevance, or on the grade if the scale has no relevance threshold."""
-    sides = {grade in row.scale.relevant if row.scale.relevant else grade for grade in row.said.values()}
-    return len(sides) > 1
+    return not row.scale.agree(row.said.values())
 
 
 def _strata(sizes: Mapping[str, int], read: Sequence[CheckedRow], scale: Scale) -> Iterator[SampleStratum]:

@@ -69,7 +69,7 @@ SETTINGS = [
     ("pool.retrievers=bm25", r"such as \[one, two\]"),
     ("pool=3", "expected a mapping of settings"),
     ("diversify.corpus.t=high", r"diversify\.corpus\.t: expected a valid number"),
-    ("seed=often", r"tiny\.yaml: seed: expected a valid integer"),
+    ("seed=often", "--set seed: expected a valid integer"),
     ("version=9", "version"),
     ("diversify.queries={k: 2, n: 2}", "n must be smaller than k"),
     ("judges.strict.thresholds.S=0.1", "expected S >= A >= B >= C"),

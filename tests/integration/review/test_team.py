@@ -1153,7 +1153,7 @@ def test_the_report_begins_with_what_to_do(team: Team) -> None:
             row[column(table)] = "D"
         assert brought(team, table, f"{name}.csv").returncode == 0
     first = team.cli("report").stdout.splitlines()[0]
-    assert re.search(r"^do not publish: .*\b0 ?%.* of the positives", first), first
+    assert re.search(r"^sample expert: do not publish: .*\b0 ?%.* of the panel's positives", first), first
 
 
 # Hosts, origins, proxies

@@ -418,7 +418,10 @@ def test_the_first_reader_counts_until_a_final_answer_does(pool: Pool) -> None:
         for row in desk.sample.survey.filter(pl.col("verdict") == "relevant").select("row_id", "assessors").iter_rows()
     )
     desk.record(readers[0], [Answer(row_id, "S")])
+    desk.record(readers[1], [Answer(row_id, "A")])
+    assert row_id not in {row["row_id"] for row in desk.open_rows()}, "both find it relevant"
     desk.record(readers[1], [Answer(row_id, "D")])
+    assert row_id in {row["row_id"] for row in desk.open_rows()}
     assert row_id in {row.row_id for row in disagreements(desk)}, "people differ"
     assert next(row for row in disagreements(desk) if row.row_id == row_id).settled == "S"
     desk.record(ADJUDICATED, [Answer(row_id, "D")])
