@@ -19,7 +19,7 @@ from curate.core.config import digest
 from curate.core.errors import DataError
 from curate.core.records import FILTERED
 from curate.core.scale import Scale
-from curate.panel.voting import PAIR
+from curate.panel.voting import PAIR, by_policy
 from curate.pipeline import facts
 from curate.pipeline.folder import run_id
 from curate.pipeline.pipeline import Pipeline
@@ -37,12 +37,12 @@ from curate.system.files import (
     write_json,
 )
 
-VERSION = 1
+VERSION = 2
 FOLDER = ".view"
 READ = ("ingest", "mask", FILTERED, "pool", "judge", "consensus", "resolve", "audit")
 """Stages whose tables are shown."""
 _KEYS = {"query": pl.Int32, "doc": pl.Int32}
-_SECRET = ("verdict", "published", "gap")
+_SECRET = ("verdict", "published", "overruled_by", "gap")
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,10 @@ class RunIndex:
 
     `pairs` has one row per pair of the pool, sorted by query and position: `query` and `doc` (rows of `queries` and
     `docs`), `position`, `verdict` (None before consensus), `published` (1 relevant, 0 not relevant, None without a
-    label), `original` (whether the original labels call it relevant), `masked`, `gap` (steps between the best and the
-    lowest grade; None on a scale without order), and per retriever `rank:NAME` and per judge `grade:NAME` (a label,
-    or a status without one). `people` is the final grade of assessors.
+    label), `overruled_by` (policy by which the label is not the panel's; None for the panel's), `original` (whether
+    the original labels call it relevant), `masked`, `gap` (steps between the best and the lowest grade; None on a
+    scale without order), and per retriever `rank:NAME` and per judge `grade:NAME` (a label, or a status without
+    one). `people` is the final grade of assessors.
     """
 
     run: Path
@@ -251,11 +252,14 @@ def _wide(rows: pl.DataFrame, kind: str, names: Sequence[str], of_values: Any) -
 
 
 def _labels(run: Path) -> pl.DataFrame:
-    """Return verdict and published label of every judged pair."""
+    """Return verdict, published label, and policy by which it is not the panel's, of every judged pair."""
     stage = run / facts.label_stage(run)
     if not there(stage, "verdicts"):
-        return pl.DataFrame(schema={**dict.fromkeys((*PAIR, "verdict"), pl.String), "published": pl.Int8})
-    verdicts = read_table(stage, "verdicts").select(*PAIR, "verdict")
+        return pl.DataFrame(
+            schema={**dict.fromkeys((*PAIR, "verdict", "overruled_by"), pl.String), "published": pl.Int8}
+        )
+    overruled_by = pl.when(~by_policy()).then("policy")
+    verdicts = read_table(stage, "verdicts").select(*PAIR, "verdict", overruled_by=overruled_by)
     labels = {"relevant": 1, "not relevant": 0}
     return verdicts.with_columns(published=pl.col("verdict").replace_strict(labels, default=None, return_dtype=pl.Int8))
 

@@ -54,13 +54,15 @@ class ShownPair:
     """Number of documents in the query's pool."""
     verdict: str | None = None
     published: int | None = None
+    overruled_by: str | None = None
+    """Policy by which the label is not the panel's."""
     original: bool = False
     masked: bool = False
     hidden: bool = False
     ranks: Sequence[tuple[str, int | None]] = ()
     grades: Sequence[JudgeGrade] = ()
     assessors: Sequence[tuple[str, str]] = ()
-    """(Assessor, grade), once the final answer is saved."""
+    """(Assessor, grade), once the final answer is saved; with the sample behind the name if the pair is in several."""
     unseen: str = ""
     """End of the text that judges were not shown."""
 
@@ -110,6 +112,7 @@ def pair(index: RunIndex, query_id: str, doc_id: str) -> ShownPair | None:
         pool=len(pool),
         verdict=row["verdict"],
         published=row["published"],
+        overruled_by=row["overruled_by"],
         original=row["original"],
         masked=row["masked"],
         hidden=hidden,
@@ -121,13 +124,15 @@ def pair(index: RunIndex, query_id: str, doc_id: str) -> ShownPair | None:
 
 
 def _assessors(index: RunIndex, query_id: str, doc_id: str) -> list[tuple[str, str]]:
-    return [
-        (person, answer)
-        for sample_answers in graded_desks(index.run)
-        for row, grades, _ in sample_answers.answered()
+    answers = [
+        (person, answer, review.sample.design.name)
+        for review in graded_desks(index.run)
+        for row, grades, _ in review.answered()
         if row["ids"] == [query_id, doc_id]
         for person, answer in grades.items()
     ]
+    several = len({sample for *_, sample in answers}) > 1
+    return [(f"{person}, {sample}" if several else person, answer) for person, answer, sample in answers]
 
 
 def in_list(chosen: PairFilter, seen: ShownPair) -> InList | None:

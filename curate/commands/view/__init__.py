@@ -116,7 +116,8 @@ def _figures(index: "RunIndex", pair: "ShownPair", words: Mapping[str, Any]) -> 
         yield words["hidden"]
     else:
         verdict = pair.verdict or "none"
-        yield f"{words['label']}: {words['verdicts'][verdict]}. {words['verdict_meanings'][verdict]}"
+        overruled = words["overruled"].format(policy=pair.overruled_by) if pair.overruled_by else ""
+        yield f"{words['label']}: {words['verdicts'][verdict]}. {overruled or words['verdict_meanings'][verdict]}"
     meanings = index.meanings.get("en") or next(iter(index.meanings.values()), {})
     for entry in () if pair.hidden else pair.grades:
         status = words["statuses"].get(entry.grade or "none", entry.grade)

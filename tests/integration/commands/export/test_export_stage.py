@@ -298,7 +298,9 @@ def test_what_experts_found_is_in_the_card_with_its_interval(tiny_run: Path, tmp
     rows = desk.rows("wang")
     desk.record("wang", [Answer(row.row_id, "S" if relevant[row.row_id] else "D", "") for row in rows])
     done = curate(tmp_path, "export")
-    assert "changed: files, models or answers" in done.stdout + done.stderr, "what people said since makes the export again"
+    assert "changed: files, models or answers" in done.stdout + done.stderr, (
+        "what people said since makes the export again"
+    )
     card = card_of(tiny_run)
     assert "Shares are weighted to all judged pairs" in card
     [row] = [line for line in card.splitlines() if line.startswith("| agreement |")]
