@@ -11,8 +11,8 @@ from curate.system.files import column
 from curate.tables.exporters.ids import COLUMNS, KEY, PublishedIds, numbered
 from curate.tables.readers import public_datasets
 
-TELLING = r"\d{5}"
-"""Pattern of digits that may identify a person; `mask` has already renamed ids with recognised PII."""
+TELLING = r"\d(?:[-_./ ]?\d){4}"
+"""Pattern of digits that may identify a person, as record numbers do; `mask` has already renamed ids with PII."""
 OWN = r"^synthetic-[0-9a-f]{12}$"
 """Pattern of the ids of synthetic queries, which are digests."""
 

@@ -26,6 +26,7 @@ from curate.review import published
 from curate.review.desk import Desk, desks
 from curate.review.lead import Recommendation, of_run, recommendation
 from curate.review.proof import prove
+from curate.runs.opening import KEPT
 from curate.runs.runner import Run, State
 from curate.system.files import read_json, read_table
 from curate.view import run_figures
@@ -176,9 +177,12 @@ class NextStep(NamedTuple):
 
 
 def next_lines(run: Run, review: Desk | None = None) -> list[str]:
-    """Return the lines `next: COMMAND: REASON`, `  or: ...` for the steps of `next_steps`."""
-    lines = [f"{step.command}: {step.reason}" if step.reason else step.command for step in next_steps(run, review)]
-    return [f"next: {lines[0]}", *(f"  or: {line}" for line in lines[1:])] if lines else []
+    """Return a line `next: COMMAND` or `  or: COMMAND` per step of `next_steps`, and its reason on the line below."""
+    lines = list[str]()
+    for step in next_steps(run, review):
+        lines.append(f"{'  or' if lines else 'next'}: {step.command}")
+        lines += [f"    {step.reason}"] if step.reason else []
+    return lines
 
 
 def next_steps(run: Run, review: Desk | None = None) -> list[NextStep]:
@@ -266,7 +270,9 @@ def _changed(run: Run) -> int | None:
 
 def _as_people_say(run: Run, changed: int) -> NextStep:
     """Return the command that makes people's answers labels."""
-    return NextStep(f"{_rerun(run)} --set resolve.policy={EXPERTS}", f"{changed:,} labels become what people say")
+    return NextStep(
+        f"{_rerun(run)} --set resolve.policy={EXPERTS}", f"{changed:,} labels become what people say; {KEPT}"
+    )
 
 
 def _lacking(run: Run, advice: Recommendation | None) -> NextStep | None:
@@ -277,7 +283,7 @@ def _lacking(run: Run, advice: Recommendation | None) -> NextStep | None:
         if run_figures.only_heuristics(list(read_json(run.folder / "judge" / "panel.json")), heuristic):
             plan = f"curate judge --run {name} --models {PANEL} --plan"
             return NextStep(plan, "labels are heuristic; see `curate models`")
-        plan = f"curate review export --run {name} --size {SAMPLE} --plan"
+        plan = f"curate review export --run {name} --size {SAMPLE} --assessors first,second --plan"
         return NextStep(plan, "people check a sample, and say how right the labels are")
     if advice.obstacle == "ready":
         return None

@@ -214,6 +214,11 @@ def failed(facts: Mapping[str, Json]) -> list[str]:
     ]
 
 
+def weak(controls: Mapping[str, Any]) -> list[str]:
+    """Return the judges that their controls show to be weak; too few controls show nothing."""
+    return [name for name, accuracy in controls.items() if accuracy["state"] == "weak"]
+
+
 def only_heuristics(panel: Sequence[str], heuristic: Sequence[str]) -> bool:
     """Return whether all judges of the panel are heuristics; their labels are no evidence."""
     return set(panel) <= set(heuristic)

@@ -38,7 +38,7 @@ class Evidence:
     heuristic: bool = False
     """Whether all judges are heuristics."""
     weak: Sequence[str] = ()
-    """Judges that did not pass their controls, or left too many pairs without a grade."""
+    """Judges that their controls show to be weak, or that left too many pairs without a grade."""
     personal: int | None = 0
     """Number of texts with open personal data; None if nothing looked for it."""
     unfinished: str = ""
@@ -87,7 +87,7 @@ def evidence(
         drawn=people["drawn"],
         kappa=people["kappa"],
         heuristic=run_figures.only_heuristics(panel, [str(name) for name in judged.get("heuristic") or ()]),
-        weak=[*run_figures.failed({"gate": {"judges": controls}}), *(lost.split(", ") if lost else ())],
+        weak=[*run_figures.weak(controls), *(lost.split(", ") if lost else ())],
         personal=int(export.get("residual") or 0) + gate["published"] if export and gate and gate["looked"] else None,
         unfinished=next(iter([*unfinished, *([] if export else ["export"])]), ""),
     )

@@ -78,5 +78,5 @@ class EraseCommand(OnRun):
             lines += ["still published in:", *(f"  {path}" for path in holding)]
             lines.append("export them anew, and tell those who took the former files that a record was withdrawn")
         if self.yes:
-            return [*lines, "next: curate run: the stages are made again without them, from the ledger"]
+            return [*lines, "next: curate run", "    the stages are made again without them, from the ledger"]
         return [*lines, "nothing was changed; give --yes, and ledger and caches lose them too"]

@@ -56,7 +56,7 @@ class Config(Section):
     ids: Literal["auto", "new", "keep"] = Field(
         default="auto",
         exclude_if=lambda value: value == "keep",  # as 0.2 did, whose exports stay up to date
-        description="`new`: q000001, d000001; `auto`: so where ids of no named public set hold five digits in a row",
+        description="`new`: q000001, d000001; `auto`: so where ids of no named public set hold five digits",
     )
     license: str | None = Field(default=None, description="identifier such as cc-by-4.0, or an address")
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")

@@ -149,7 +149,8 @@ def people(evidence: ReadyEvidence) -> ReadyPoint:
     """Return the point on expert review: ok if the review's recommendation is to publish the labels."""
     review, advice = of_run(evidence.run.folder) or (None, None)
     if review is None or advice is None:
-        draw = f"curate review export --run {shlex.quote(str(evidence.run.folder))} --size {SAMPLE}"
+        run = shlex.quote(str(evidence.run.folder))
+        draw = f"curate review export --run {run} --size {SAMPLE} --assessors first,second"
         return ReadyPoint("people", "not measured", "nobody reviewed a sample of the labels", draw)
     step = review_step(evidence.run, review, advice)
     finding = f"sample {advice.sample}: {advice.sentence}"
@@ -173,8 +174,9 @@ def gate(evidence: ReadyEvidence) -> ReadyPoint:
         return ReadyPoint("judge gate", "not measured", finding, evidence.command("gate"))
     weak = failed({"gate": {"judges": measured}})
     if weak and all(measured[name]["state"] == SHORT for name in weak):
-        finding = f"too few controls to tell: {', '.join(weak)}"
-        return ReadyPoint("judge gate", "not measured", finding, evidence.command("gate"))
+        lacking = "add documents that are in no pool, and have more pairs read"
+        finding = f"too few controls to tell: {', '.join(weak)}; {lacking}"
+        return ReadyPoint("judge gate", "not measured", finding, evidence.command("source"))
     if weak or (weak := sorted(evidence.families.keys() - measured.keys())):
         return ReadyPoint("judge gate", "not ok", f"did not pass: {', '.join(weak)}", evidence.other_judges)
     return ReadyPoint("judge gate", "ok", f"{len(measured)} judges passed their controls")

@@ -135,7 +135,7 @@ class ReviewExportCommand(OnRun):
         _need(work, order)
         if self.plan:
             planned = samples.plan(work, order, special) if special else _planned(work, order)
-            return replace(planned, lines=[*planned.lines, f"next: {retyped_without('--plan')}: draws it"])
+            return replace(planned, lines=[*planned.lines, f"next: {retyped_without('--plan')}"])
         drawn = samples.draw(work, order, special) if special else self._draw(work, order)
         if line := drawing.no_controls(drawn.design):
             self.notify(line)
@@ -353,7 +353,8 @@ class ReviewAdjudicateCommand(OnSample):
             sample = f"--run {shlex.quote(str(review.sample.folder.parents[1]))} --sample {review.sample.design.name}"
             lines = [
                 f"{sheet}: {rows:,} rows",
-                f"next: curate review adjudicate {shlex.quote(str(sheet))} {sample}: once it is filled in",
+                f"next: curate review adjudicate {shlex.quote(str(sheet))} {sample}",
+                "    once the sheet is filled in",
             ]
             if not rows:
                 lines = ["nothing is disputed, so no sheet is written", *samples.next_lines(review)]

@@ -149,7 +149,7 @@ def test_the_reference_lists_every_code() -> None:
         (["status", "--run", "none"], "status", "NOT_FOUND", 2),
         (["status", "--pipeline", "none.yaml"], "status", "CONFIG", 2),
         (["show", "pool", "--rows", "many"], "show", "USAGE", 2),
-        (["show"], "show", "USAGE", 2),
+        (["show"], "show", "NOT_FOUND", 2),
         (["statsu"], None, "USAGE", 2),
         ([], None, "USAGE", 2),
         (["check", "nothing"], "check", "USAGE", 2),

@@ -117,7 +117,7 @@ def test_answers_to_an_audit_lead_back_to_the_audit(work: Path) -> None:
     [sheet] = (work / "runs/audit-data/reviews").rglob("wang.csv")
     answered(sheet, "D")
     said = good(work, "review", "import", str(sheet), "--run", "runs/audit-data")
-    assert said.splitlines()[1] == "next: curate audit --run runs/audit-data: the audit with these answers"
+    assert said.splitlines()[1:3] == ["next: curate audit --run runs/audit-data", "    the audit with these answers"]
     good(work, "audit", "--run", "runs/audit-data")
 
 

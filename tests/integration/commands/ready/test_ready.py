@@ -49,7 +49,7 @@ def test_what_settings_give_is_ok_and_what_nobody_did_is_not(run: Path) -> None:
     assert "floors were not scored" in found["floors: full-retrieval-small"]["found"]
     assert all((each["next"] is None) == (each["state"] == "ok") for each in found.values())
     done = curate(run.parents[1], "ready", str(run))
-    assert f"next: curate review export --run {run} --size 200\n" in done.stdout
+    assert f"next: curate review export --run {run} --size 200 --assessors first,second\n" in done.stdout
     assert "write what --set changes into the pipeline file too" in done.stdout
     assert "is not ready" in done.stderr
 
