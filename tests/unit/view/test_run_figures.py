@@ -137,6 +137,7 @@ def test_excerpt_counts_code_points(text: str, shown: str) -> None:
 def test_who_did_not_pass_the_gate_is_known_from_the_report_of_the_stage() -> None:
     judges = {"a": {"state": "passed"}, "b": {"state": "weak"}, "c": {"state": "not enough"}}
     assert run_figures.failed({"gate": {"judges": judges}}) == ["b", "c"]
+    assert run_figures.weak(judges) == ["b"], "too few controls show nothing"
     assert run_figures.failed({"gate": {"allow_weak_judges": True}}) == run_figures.failed({"gate": None}) == []
     assert run_figures.failed({}) == []
 
