@@ -16,7 +16,7 @@ from curate.view.text import width
 
 _LABEL = 10
 """Width of the labels, in characters."""
-_ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "gb18030": "GB18030", "big5": "Big5"}
+_ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "gb18030": "GB18030", "big5": "Big5", "cp1252": "Windows-1252"}
 _DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _ITEMS = {"queries": "queries", "corpus": "documents", "qrels": "qrels"}
 _OTHERS = 8

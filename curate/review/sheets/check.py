@@ -13,6 +13,7 @@ from curate.review.sheets.files import canonical, defused, difference, fold, lik
 from curate.review.sheets.sheet import Sheet, SheetLine
 from curate.tables.readers.excel import SAVE, UNSTORED
 
+_HANDED_OUT = "the text as it was handed out; if nobody edited it, save the sheet as CSV UTF-8 or as .xlsx"
 _SHOWN = 24
 """Maximum characters of a cell quoted in a problem, since a longer one could be a text of the corpus."""
 _ID = re.compile(r"(?=.*\d)[\w.:/+-]+", re.ASCII)
@@ -175,7 +176,7 @@ class _Checker:
         for column, text in zip(self.form.texts, texts, strict=True):
             position = difference(cells[column], text) if column in cells else None
             if position is not None:
-                yield column, f"a text that was edited, from character {position} on", "the text as it was handed out"
+                yield column, f"a text that was edited, from character {position} on", _HANDED_OUT
         is_empty = fold(cells["answer"]) in ("", *SIGNS)
         if not is_empty and self._answer(cells["answer"]) is None:
             # a date, a time or a truth value is never typed as an answer

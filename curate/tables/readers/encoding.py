@@ -105,7 +105,7 @@ def packed(stream: BinaryIO, path: Path) -> Iterator[BinaryIO]:
 
 # Text files of unknown encoding: which one it is, and their lines.
 
-Encoding = Literal["utf-8", "utf-16", "gb18030", "big5"]
+Encoding = Literal["utf-8", "utf-16", "gb18030", "big5", "cp1252"]
 SAMPLE = 1_000
 """Maximum number of lines with non-ASCII bytes from which the encoding is detected."""
 
@@ -113,6 +113,7 @@ CODECS: dict[Encoding, tuple[str, ...]] = {
     "utf-8": ("utf-8",),
     "gb18030": ("gb18030",),
     "big5": ("cp950", "big5hkscs"),  # what Windows writes, then what Hong Kong adds
+    "cp1252": ("cp1252",),  # Excel in Western Europe and America; never guessed: any bytes are text in it
 }
 """Encoding whose lines end at the byte of a line feed -> codecs that may decode a line, tried in order."""
 _BOMS: tuple[tuple[bytes, Encoding, str], ...] = (
@@ -335,7 +336,8 @@ def guess(stream: BinaryIO, path: str, option: str | None) -> Encoding:
         if usual[likely] >= 0.5:
             return likely
     if scores[best] <= 0:
-        raise TableError.at(path, "no text in UTF-8, GB18030 or Big5", "text in one of them", remedy)
+        western = f"{remedy}, such as cp1252 (Windows, Western Europe and America)" if option else remedy
+        raise TableError.at(path, "no text in UTF-8, GB18030 or Big5", "text in one of them", western)
     return best
 
 

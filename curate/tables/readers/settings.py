@@ -17,7 +17,7 @@ from curate.tables.readers import TABLES, Source, Table, public_datasets
 from curate.tables.readers import folder as layout
 from curate.tables.readers import folder as shards
 from curate.tables.readers import text_rows as delimiter
-from curate.tables.readers.encoding import BOUNDS, Bounds
+from curate.tables.readers.encoding import BOUNDS, Bounds, Encoding
 from curate.tables.readers.file import File, Format, format_of
 from curate.tables.readers.forms import Chat
 from curate.tables.readers.items import NAMES, Item, Names, check_header, item, needed_columns
@@ -194,7 +194,7 @@ class Input(Section):
         "their length under `split` mean the same",
     )
     split: str | None = Field(default=None, description="split of the qrels; without it `test`, or the only one")
-    encoding: Literal["auto", "utf-8", "utf-16", "gb18030", "big5"] = "auto"
+    encoding: Encoding | Literal["auto"] = "auto"
     bounds: BoundsSection = Field(default=BoundsSection(), exclude=True)  # they change no table
     no_queries: Literal["stop", "allow"] = Field(
         default="stop",

@@ -293,7 +293,7 @@ def test_all_problems_at_once_by_line_with_what_was_found() -> None:
         f"s:2 ({FIRST}), column 等级: found a text of 6 characters, expected one of S, A, B, C, D",
         (
             f"s:3 ({SECOND}), column 段落: found a text that was edited, from character 5 on, expected the text as "
-            "it was handed out"
+            "it was handed out; if nobody edited it, save the sheet as CSV UTF-8 or as .xlsx"
         ),
         f"s:3 ({SECOND}), column 等级: found 'E', expected one of S, A, B, C, D",
         f"s:3 ({SECOND}), column 评审人: found 'bob', expected 'anna'",

@@ -59,6 +59,14 @@ def test_the_encoding_inside_is_found(codec: str, tmp_path: Path) -> None:
     assert values(file) == [{"编号": "1", "问题": "医生, 我头痛"}]
 
 
+def test_windows_1252_is_read_where_it_is_named_and_never_guessed(tmp_path: Path) -> None:
+    text = "It’s the café’s – 5 µg"
+    path = packed(tmp_path / "c.csv.gz", f"id;text\n1;{text}\n".encode("cp1252")).path
+    assert values(File(path, "csv", "cp1252")) == [{"id": "1", "text": text}]
+    with pytest.raises(DataError, match="no text in UTF-8, GB18030 or Big5"):
+        values(File(path, "csv"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["gz", "zst", "bz2"])
 @pytest.mark.parametrize("damage", ["cut", "other"])
