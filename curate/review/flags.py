@@ -4,6 +4,7 @@ Flags are lines of `flags.jsonl` in the sample's folder, which is only appended 
 until the lead settles it; that of a row that no assessor could judge, until its assessor answers or it is adjudicated.
 """
 
+import shlex
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -128,16 +129,23 @@ def personal(run: Path) -> list[tuple[str, Flag]]:
     ]
 
 
+def personal_rows(run: Path) -> list[tuple[str, str]]:
+    """Return (name of the sample, row) of all rows of a run with an open flag of personal data, without repetition."""
+    return list(dict.fromkeys((sample, flag.row_id) for sample, flag in personal(run)))
+
+
 def stop(who: str, run: Path) -> None:
     """Raise UserError while personal data that an assessor flagged is not settled; `who` names the recipient."""
-    if flags := personal(run):
-        rows = len({(sample, flag.row_id) for sample, flag in flags})
-        sample, flag = flags[0]
+    if rows := personal_rows(run):
         raise UserError(
-            f"{who}: found personal data that assessors flagged in {rows:,} rows, expected none open; look at each: "
-            f"curate review flags --run {run} --sample {sample}, then settle it: curate review flags --settle "
-            f"{flag.row_id} --as harmless --run {run} --sample {sample}"
+            f"{who}: found personal data that assessors flagged in {len(rows):,} rows, expected none open; look at "
+            f"each and settle it: {listing(run, rows[0][0])}"
         )
+
+
+def listing(run: Path, sample: str) -> str:
+    """Return the command that lists the open flags of a sample."""
+    return f"curate review flags --run {shlex.quote(str(run))} --sample {shlex.quote(sample)}"
 
 
 def _pair(desk: Desk, row_id: str) -> tuple[str, str]:

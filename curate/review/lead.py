@@ -13,7 +13,7 @@ from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.core.scale import Scale
 from curate.panel.judge_dependence import Dependence
-from curate.review import published
+from curate.review import flags, published
 from curate.review.desk import Desk, graded_desks, relevance_desks
 from curate.review.proof import SampleProof, prove
 from curate.system.files import read_json
@@ -126,10 +126,11 @@ class Recommendation:
         return state.advice(self.precision, self.reading, self.labels)
 
 
-def recommendation(proof: SampleProof, final: Mapping[str, Any] | None) -> Recommendation:
+def recommendation(proof: SampleProof, final: Mapping[str, Any] | None, flagged: int) -> Recommendation:
     """Return what to do with labels by the figures of a sample, and those of the published labels (`published.prove`).
 
-    Published labels count if they differ from the panel's and the sample says something of them.
+    Published labels count if they differ from the panel's and the sample says something of them. `flagged` is the
+    number of rows of the run with an open flag of personal data.
     """
     of_published = published_precision(final)
     of_panel = proof.confirmed["relevant"]
@@ -137,7 +138,7 @@ def recommendation(proof: SampleProof, final: Mapping[str, Any] | None) -> Recom
         proof.sample,
         "published" if of_published else "panel",
         of_published or (of_panel.to_json() if of_panel else None),
-        ReadCounts(proof.rows, proof.read, proof.twice, proof.disagreements_between_people),
+        ReadCounts(proof.rows, proof.read, proof.twice, proof.disagreements_between_people, flagged),
     )
 
 
@@ -153,4 +154,4 @@ def of_run(run: Path) -> tuple[Desk, Recommendation] | None:
     if most_read is None:
         return None
     review, proof = most_read
-    return review, recommendation(proof, published.prove(run))
+    return review, recommendation(proof, published.prove(run), len(flags.personal_rows(run)))

@@ -22,7 +22,7 @@ from curate.pipeline.facts import Reports, count
 from curate.pipeline.folder import run_id
 from curate.pipeline.mark import Mark
 from curate.pipeline.stage import ledger_place
-from curate.review import published
+from curate.review import flags, published
 from curate.review.desk import Desk, desks
 from curate.review.lead import Recommendation, of_run, recommendation
 from curate.review.proof import prove
@@ -188,9 +188,12 @@ def next_lines(run: Run, review: Desk | None = None) -> list[str]:
 def next_steps(run: Run, review: Desk | None = None) -> list[NextStep]:
     """Return what to do next in a judged run, the alternatives last: read, adjudicate, use the answers, verify.
 
-    `review` is the sample that a command is about; by default the one with the most answers. Empty for a run whose
-    labels nobody resolves, and for a pilot or a sample of items, whose answers change no label.
+    Open flags of personal data come first, since nothing leaves the run until they are settled. `review` is the sample
+    that a command is about; by default the one with the most answers. Empty for a run whose labels nobody resolves, and
+    for a pilot or a sample of items, whose answers change no label.
     """
+    if flagged := _flagged(run.folder):
+        return [flagged]
     sample = review.sample if review else None
     if sample and (sample.of_pilot or sample.of_items or sample.design.form != "relevance"):
         return []
@@ -216,6 +219,15 @@ def review_step(run: Run, review: Desk | None, advice: Recommendation | None) ->
     return reading or _lacking(run, advice)
 
 
+def _flagged(run: Path) -> NextStep | None:
+    """Return the command that lists the open flags of personal data of the first sample with one; None without one."""
+    if not (rows := flags.personal_rows(run)):
+        return None
+    sample = rows[0][0]
+    count_flagged = sum(name == sample for name, _ in rows)
+    return NextStep(flags.listing(run, sample), f"personal data that assessors flagged in {count_flagged:,} rows")
+
+
 def _rerun(run: Run) -> str:
     """Return the command that brings a run up to date."""
     name = shlex.quote(str(run.folder))
@@ -226,7 +238,8 @@ def _advice(review: Desk) -> Recommendation | None:
     """Return what a sample of all judged pairs recommends; None for one of some pairs."""
     if review.sample.of_some or review.sample.design.facts.get("of") == "audit":
         return None
-    return recommendation(prove(review), published.prove(review.sample.folder.parents[1]))
+    run = review.sample.folder.parents[1]
+    return recommendation(prove(review), published.prove(run), len(flags.personal_rows(run)))
 
 
 def _reading(run: Path, review: Desk, advice: Recommendation | None) -> Iterator[NextStep]:
@@ -285,8 +298,8 @@ def _lacking(run: Run, advice: Recommendation | None) -> NextStep | None:
             return NextStep(plan, "labels are heuristic; see `curate models`")
         plan = f"curate review export --run {name} --size {SAMPLE} --assessors first,second --plan"
         return NextStep(plan, "people check a sample, and say how right the labels are")
-    if advice.obstacle == "ready":
-        return None
+    if advice.obstacle in ("ready", "flagged"):
+        return _flagged(run.folder)
     if advice.obstacle in ("accepted", "precision") and (changed := _changed(run)):
         return _as_people_say(run, changed)
     if advice.obstacle == "accepted":

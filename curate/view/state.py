@@ -184,6 +184,8 @@ class ReadCounts:
     """Rows that two assessors read."""
     disputed: int = 0
     """Rows on which assessors differ, without a final answer."""
+    flagged: int = 0
+    """Rows of the run with an open flag of personal data."""
 
     @property
     def many_open(self) -> bool:
@@ -207,6 +209,7 @@ def obstacle(precision: Mapping[str, Any] | None, reading: ReadCounts) -> str:
         "precision": holding["precision"],
         "twice": holding["twice"],
         "disputed": not reading.disputed,
+        "flagged": not reading.flagged,
     }
     return next((name for name, holds in conditions.items() if not holds), "ready")
 
@@ -232,6 +235,7 @@ def advice(
         open=f"{reading.rows - reading.read:,}",
         rows=f"{reading.rows:,}",
         disputed=f"{reading.disputed:,}",
+        flagged=f"{reading.flagged:,}",
         **_thresholds(words["state"]),
     )
 

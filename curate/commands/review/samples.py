@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from curate.core.errors import ConfigError
 from curate.core.figures import Record, figure
-from curate.review import item_proof, items, published, showing
+from curate.review import flags, item_proof, items, published, showing
 from curate.review.agreement import checked
 from curate.review.desk import desks
 from curate.review.drawing import no_controls
@@ -158,12 +158,14 @@ def report(review: "Desk", notices: Sequence[str]) -> Result[SampleProgress]:
 def report_items(review: "Desk", notices: Sequence[str]) -> Result[item_proof.ItemProof]:
     """Return the precision of a task type's published labels, by the rows of a sample read so far."""
     kind = items.chosen(str(review.sample.design.facts["of"]))
-    proof = item_proof.prove(review, items.of_run(review.sample.folder.parents[1], kind))
+    run = review.sample.folder.parents[1]
+    proof = item_proof.prove(review, items.of_run(run, kind))
     say = RecordWords("review/report")
     sides, precision = [say("with_labels", proof)], proof.precision
     if sum(bool(person.read) for person in proof.people.values()) > 1:
         sides.append(say("between_people", proof))
-    reading = state.ReadCounts(proof.rows, proof.read, proof.twice, proof.disagreements_between_people)
+    flagged = len(flags.personal_rows(run))
+    reading = state.ReadCounts(proof.rows, proof.read, proof.twice, proof.disagreements_between_people, flagged)
     advice = state.advice(precision.to_json() if precision else None, reading, "items")
     lines = [
         say("advice", proof, advice=advice),
@@ -171,19 +173,22 @@ def report_items(review: "Desk", notices: Sequence[str]) -> Result[item_proof.It
         say("disagreements", proof, sides=", ".join(sides)),
         *([say("outdated")] if proof.outdated else []),
         as_table(list(item_proof.lines(proof)), digits=3),
+        *next_lines(review),
     ]
     return Result(replace(proof, advice=advice), lines, notices)
 
 
 def report_labels(review: "Desk", notices: Sequence[str]) -> Result[SampleProof]:
     """Return the estimates of a sample of all pairs, of the panel's labels and of the published ones."""
-    figures, final = prove(review), published.prove(review.sample.folder.parents[1])
+    run = review.sample.folder.parents[1]
+    figures, final = prove(review), published.prove(run)
     readers = [name for name, person in figures.people.items() if person.read]
     say = RecordWords("review/report")
     sides = [say("with_panel", figures, people=say("and").join(readers) or say("nobody"))]
     if len(readers) > 1:
         sides.append(say("between_people", figures))
-    advice, without = recommendation(figures, final).sentence, no_controls(review.sample.design)
+    advice = recommendation(figures, final, len(flags.personal_rows(run))).sentence
+    without = no_controls(review.sample.design)
     lines = [
         say("advice", figures, advice=advice),
         say("progress", figures),

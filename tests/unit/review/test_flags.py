@@ -38,7 +38,7 @@ def test_personal_data_stops_what_leaves_until_it_is_settled(desk: Desk) -> None
     run, row = desk.sample.folder.parents[1], desk.rows("anna")[0].row_id
     flags.stop("export", run)
     flags.raise_flag(desk, "anna", row, "personal_data")
-    with pytest.raises(UserError, match=rf"export: found .* in 1 rows.*--settle {row} --as harmless"):
+    with pytest.raises(UserError, match=r"in 1 rows.*settle it: curate review flags --run \S+ --sample expert$"):
         flags.stop("export", run)
     assert flags.settle(desk, row, "harmless") == 1
     flags.stop("export", run)

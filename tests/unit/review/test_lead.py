@@ -91,12 +91,12 @@ def test_the_recommendation_is_of_published_labels_where_they_differ(run: Path) 
     assert most_read is not None
     review, proof = most_read
     assert review.sample.design.name == "whole"
-    of_panel = recommendation(proof, None)
+    of_panel = recommendation(proof, None, 0)
     assert of_panel.labels == "panel"
     assert "of the panel's positives" in of_panel.sentence
     better = {"value": 0.97, "low": 0.93, "high": 0.99}
-    of_published = recommendation(proof, {"confirmed": {"relevant": better}})
+    of_published = recommendation(proof, {"confirmed": {"relevant": better}}, 0)
     assert (of_published.labels, of_published.obstacle) == ("published", "twice")
     assert "97 % (93–99) of the published positives" in of_published.sentence
-    unknown = recommendation(proof, {"confirmed": {"relevant": None}})
+    unknown = recommendation(proof, {"confirmed": {"relevant": None}}, 0)
     assert unknown == of_panel, "labels of other answers say nothing"

@@ -150,6 +150,11 @@ def test_every_command_on_the_page_is_one_of_the_program(line: str) -> None:
             ReadCounts(200, 190, 50),
             "publish: the readers confirmed 92 % (88–95) of the panel's pos",
         ),
+        (
+            (0.92, 0.88, 0.95),
+            ReadCounts(200, 190, 50, flagged=1),
+            "do not publish yet: personal data that assessors flagged in 1 rows is open; the readers confirmed 92 %",
+        ),
     ],
 )
 def test_a_review_says_first_what_to_do(precision: Any, reading: ReadCounts, said: str) -> None:
