@@ -35,13 +35,13 @@ def excerpt(text: str, start: int, end: int) -> Excerpt:
     """Return a passage with `AROUND` code points on each side; … marks omitted text."""
     low, high = max(start - AROUND, 0), end + AROUND
     return Excerpt(
-        "…" * (low > 0) + _line(text[low:start]),
-        _line(text[start:end]),
-        _line(text[end:high]) + "…" * (high < len(text)),
+        "…" * (low > 0) + on_one_line(text[low:start]),
+        on_one_line(text[start:end]),
+        on_one_line(text[end:high]) + "…" * (high < len(text)),
     )
 
 
-def _line(text: str) -> str:
+def on_one_line(text: str) -> str:
     """Return a text on one line, with control characters replaced by spaces."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
@@ -51,8 +51,8 @@ def pattern(text: str, start: int, end: int) -> str:
 
     Passages of one pattern can be decided on together; a code behind its word shares none with a telephone number.
     """
-    front = _PATTERN("front").search(_line(text[max(0, start - AROUND) : start]))
-    form = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", _line(text[start:end])))
+    front = _PATTERN("front").search(on_one_line(text[max(0, start - AROUND) : start]))
+    form = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", on_one_line(text[start:end])))
     return f"{front[0] if front else ''}{form}"
 
 

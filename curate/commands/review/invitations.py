@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
+from curate.commands.review.samples import next_lines
 from curate.core.errors import ConfigError
 from curate.core.figures import Record, figure
+from curate.pii.residual import on_one_line
 from curate.review import flags
 from curate.review.access import Access
 from curate.view.answers import Result
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from curate.review import Desk
     from curate.review.access import Role
@@ -121,18 +122,42 @@ def flagged(
 ) -> Result[ReviewFlags]:
     """Return the open flags, after those of a row were settled."""
     if (row_id is None) != (how is None):
-        raise ConfigError("flags: found one of --settle and --as, expected both; give --settle ROW --as harmless")
+        raise ConfigError(
+            "flags: found one of --settle and --as, expected both; give --settle ROW --as harmless|masked"
+        )
     settled = flags.settle(desk, row_id, how) if row_id and how else 0
     rows = tuple(
         RowFlag(flag.row_id, flag.person, flag.flag, flag.reason or None, flag.at) for flag in flags.open_flags(desk)
     )
     lines = [f"{row_id}: {settled:,} flags settled as {how}"] if settled else []
-    lines.append(as_table([row.to_json() for row in rows]) if rows else "no open flag")
-    personal = [row.item for row in rows if row.flag == flags.PERSONAL]
-    if personal:
-        run = shlex.quote(str(desk.sample.folder.parent.parent))
-        lines.append(
-            f"next: curate review flags --settle {personal[0]} --as harmless --run {run} "
-            f"--sample {shlex.quote(desk.sample.design.name)}"
-        )
+    if rows:
+        lines += [as_table([row.to_json() for row in rows]), *_flagged_rows(desk, rows)]
+    else:
+        lines.append("no open flag")
+    personal = next((row.item for row in rows if row.flag == flags.PERSONAL), None)
+    lines += _ways(desk, personal) if personal else next_lines(desk)
     return Result(ReviewFlags(rows, settled), lines, [*notices])
+
+
+def _flagged_rows(desk: Desk, rows: Sequence[RowFlag]) -> Iterator[str]:
+    """Yield each flagged row with its ids, the notes of those who flagged it, and its texts; for display only."""
+    form, ids_by_row = desk.sample.form, dict(desk.sample.survey.select("row_id", "ids").iter_rows())
+    for row_id in dict.fromkeys(row.item for row in rows):
+        yield f"{row_id}  {'  '.join(map(on_one_line, ids_by_row[row_id]))}"
+        for person in dict.fromkeys(row.person for row in rows if row.item == row_id):
+            answer = desk.said(person).get(row_id)
+            if answer and answer.note:
+                yield f"  {form.headers['note']} ({person}): {on_one_line(answer.note)}"
+        for column, text in zip(form.texts, desk.sample.rows[row_id].texts, strict=True):
+            yield f"  {form.headers[column]}: {on_one_line(text)}"
+
+
+def _ways(desk: Desk, row_id: str) -> list[str]:
+    """Return the two commands that settle a row, and when to type which."""
+    run = desk.sample.folder.parent.parent
+    listing = flags.listing(run, desk.sample.design.name)
+    again = f"once mask.words or mask.patterns of {run}/pipeline.yaml hide it and the run was repeated"
+    return [
+        f"next: {listing} --settle {row_id} --as harmless: if it is no personal data",
+        f"  or: {listing} --settle {row_id} --as masked: {again}",
+    ]

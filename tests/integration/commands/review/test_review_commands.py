@@ -191,6 +191,32 @@ def test_every_command_of_a_review_names_the_next_one(folder: Path) -> None:
     assert next_of(reported.stdout) == next_of(curate(folder, "review", "report").stdout)
 
 
+def test_open_personal_data_is_named_before_every_other_step_and_shown_with_its_texts(folder: Path) -> None:
+    drawn = curate(folder, "review", "export", "--size", "40", "--assessors", "anna,ben", "--controls", "0")
+    sheets = [folder / line for line in drawn.stdout.split() if line.endswith(".csv")]
+    marked(sheets[0], "!", "D")
+    lines = sheets[0].read_bytes().decode("gb18030").splitlines()
+    flagged = lines[1].partition(";")[0]
+    lines[1] = lines[1].replace(";!;", ";!;a name;")
+    sheets[0].write_bytes("\r\n".join(row.replace(";a name;;", ";a name;") for row in lines).encode("gb18030"))
+    filled(sheets[1], "D")
+    taken = curate(folder, "review", "import", *map(str, sheets))
+    asked = "curate review flags --run runs/tiny --sample expert"
+    assert next_of(taken.stdout) == f"{asked}: personal data that assessors flagged in 1 rows", taken.stderr
+    assert next_of(curate(folder, "review", "report").stdout).startswith(asked)
+    shown = typed(folder, next_of(taken.stdout))
+    survey = table(folder / "runs" / "tiny", "reviews/expert", "survey").filter(row_id=flagged)
+    (ids,), (texts,) = survey["ids"].to_list(), survey["texts"].to_list()
+    assert f"{flagged}  {ids[0]}  {ids[1]}\n  备注 (anna): a name\n  查询: {texts[0]}\n  段落: " in shown.stdout
+    assert texts[1][:20] in shown.stdout
+    ways = [f"{asked} --settle {flagged} --as {way}: " for way in ("harmless", "masked")]
+    assert all(line[6:].startswith(way) for line, way in zip(shown.stdout.splitlines()[-2:], ways, strict=True))
+    settled = typed(folder, next_of(shown.stdout))
+    assert settled.stdout.startswith(
+        f"{flagged}: 1 flags settled as harmless\nno open flag\nnext: curate run runs/tiny/"
+    )
+
+
 def test_a_second_sample_has_other_rows_and_a_report_says_which_sample_it_is_of(folder: Path) -> None:
     first = curate(folder, "review", "export", "--size", "30", "--controls", "0", "--assessors", "anna")
     sheet = folder / first.stdout.split()[0]
