@@ -44,7 +44,9 @@ def serve(
     folder, base = review.sample.folder, urlsplit(public_url).path
     pages = ViewPages(IndexSource(folder.parent.parent), version(PACKAGE), base, reviewed=True)
     site = partial(serving.app, pages, ReviewPages(review, base))
-    entrance = Entrance(serving.kept_token(folder / "page.token"), serving.hosts(host), Access(review), public_url)
+    command = "curate check mask --serve" if review.sample.form.private else "curate review serve"
+    token = serving.kept_token(folder / "page.token")
+    entrance = Entrance(token, serving.hosts(host), Access(review), public_url, command)
     serving.serve(site, entrance, path="/review", host=host, port=port, tell=tell)
 
 
@@ -57,5 +59,5 @@ def view(run: Path, *, path: str = "/", port: int = PORT, tell: Callable[[str], 
     source = IndexSource(run)
     source.now()
     site = partial(serving.app, ViewPages(source, version(PACKAGE)), None)
-    entrance = Entrance(serving.kept_token(source.cache / "page.token"), serving.hosts())
+    entrance = Entrance(serving.kept_token(source.cache / "page.token"), serving.hosts(), command="curate view")
     serving.serve(site, entrance, path=path, port=port, tell=tell)

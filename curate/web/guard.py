@@ -64,6 +64,8 @@ class Entrance:
     access: Access | None = None
     public_url: str = ""
     """URL of the proxy in front, without a slash at its end; the shared secret is then refused. Empty without one."""
+    command: str = "curate review serve"
+    """Command that serves the pages."""
 
     @property
     def base(self) -> str:
@@ -184,7 +186,7 @@ class Guard:
         return entrance.let_in(response, entrance.derived("pass"))
 
     def _refused(self, why: str) -> Response:
-        return self._shown("refused", 403, {"why": why})
+        return self._shown("refused", 403, {"why": why, "command": self._entrance.command})
 
 
 class UnderPath:

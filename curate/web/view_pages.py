@@ -220,11 +220,16 @@ class ViewPages:
         return Response(charts.styles(self.source.now().scale), media_type="text/css")
 
     def refused(self, name: str, status: int, values: dict[str, Any]) -> Response:
-        """Return a page of the guard, which shows nothing of the run."""
+        """Return a page of the guard, which shows nothing of the run; a refusal is in all languages."""
         words: Any = resources.words("web/templates/words.yaml", "en")
         if name == "entered":
             return self._plain(status, "en", words["entered"], [], words["entered"], values["target"])
-        return self._plain(status, "en", words["refused"], [words["refused_why"][values["why"]]], words["back"])
+        reasons = [
+            resources.words("web/templates/words.yaml", language)["refused_why"][values["why"]]
+            for language in LANGUAGES
+        ]
+        lines = [reason.format(command=values["command"]) for reason in reasons]
+        return self._plain(status, "en", words["refused"], lines, words["back"])
 
     def wrong(self, request: Request, error: Exception) -> Response:
         """Show an error as a page."""

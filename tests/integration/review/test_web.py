@@ -103,6 +103,8 @@ def test_nobody_passes_without_the_secret(server: Server, path: str) -> None:
         refused = client.get(path)
         assert refused.status_code == 403
         assert "?token=" in refused.text
+        assert "curate review serve" in refused.text
+        assert "{command}" not in client.get(path, headers={"Host": "evil.example"}).text
         assert ZHANG not in refused.text
         assert "set-cookie" not in refused.headers
 

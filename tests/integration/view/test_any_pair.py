@@ -1844,6 +1844,14 @@ def test_other_methods_are_refused(view: View, method: str) -> None:
         assert 400 <= view.raw(method, path)[0] < 502
 
 
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_a_browser_without_a_pass_is_told_the_command_that_shows_the_address(view: View, language: str) -> None:
+    refused = httpx.get(view.origin, headers={"Accept-Language": language}, trust_env=False, timeout=120)
+    assert refused.status_code == 403
+    assert "curate view" in refused.text
+    assert "review serve" not in refused.text
+
+
 @pytest.mark.parametrize("path", ["/", "/q/q00/d000", "/pairs", "/judges"])
 def test_nothing_is_sent_to_pages_that_only_show(view: View, path: str) -> None:
     status, _ = view.raw(
