@@ -182,10 +182,16 @@ class _Checker:
             # a date, a time or a truth value is never typed as an answer
             converted = like_value(canonical(cells["answer"])) and isinstance(folded(seen(cells["answer"])), str)
             remark = f", {_MADE}" if converted else ""
-            yield "answer", f"{self._quoted(cells['answer'], texts)}{remark}", f"one of {', '.join(self.form.answers)}"
+            yield "answer", f"{self._quoted(cells['answer'], texts)}{remark}", f"one of {', '.join(self._permitted())}"
         name = cells.get("assessor", "")
         if fold(name) and fold(name) not in self.me:
             yield "assessor", self._quoted(name, texts), repr(self.assessor)
+
+    def _permitted(self) -> Iterator[str]:
+        """Yield the answers, then the signs in place of one; a check of masking has an answer for personal data."""
+        yield from self.form.answers
+        if not self.form.private:
+            yield from (f"{sign} ({flag.replace('_', ' ')})" for sign, flag in SIGNS.items() if sign not in self.known)
 
     def _answer(self, cell: str) -> str | None:
         """Return the answer in a cell, as typed or as stored by a spreadsheet; None if it is not an answer."""

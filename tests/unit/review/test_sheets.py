@@ -25,6 +25,7 @@ ROWS: Rows = {
     "r00003-dfghjk": ("头痛", "'+1'"),
 }
 FIRST, SECOND, THIRD = ROWS
+GRADES = "one of S, A, B, C, D, ? (cannot judge), ! (personal data)"
 
 
 def back(content: bytes, rows: Rows = ROWS, name: str = "anna", others: tuple[str, ...] = ()) -> Returned:
@@ -290,12 +291,12 @@ def test_all_problems_at_once_by_line_with_what_was_found() -> None:
     table.row(FIRST)[3] = "糖尿病怎么办"
     returned = back(saved(table))
     assert [problem.fault("s").finding for problem in returned.problems] == [
-        f"s:2 ({FIRST}), column 等级: found a text of 6 characters, expected one of S, A, B, C, D",
+        f"s:2 ({FIRST}), column 等级: found a text of 6 characters, expected {GRADES}",
         (
             f"s:3 ({SECOND}), column 段落: found a text that was edited, from character 5 on, expected the text as "
             "it was handed out; if nobody edited it, save the sheet as CSV UTF-8 or as .xlsx"
         ),
-        f"s:3 ({SECOND}), column 等级: found 'E', expected one of S, A, B, C, D",
+        f"s:3 ({SECOND}), column 等级: found 'E', expected {GRADES}",
         f"s:3 ({SECOND}), column 评审人: found 'bob', expected 'anna'",
         (
             "s:4, column 编号: found '45000', which a spreadsheet made of it as a number or a date, expected the id of "

@@ -89,7 +89,10 @@ def test_from_the_sheets_to_the_pipeline_file(folder: Path) -> None:
     sheets = [folder / each for each in out["files"][:2]]
     filled(folder, sheets[0], "E")
     wrong = complaint(folder, "review", "import", str(sheets[0]), "--run", "runs/t", "--sample", "pilot")
-    assert re.search(r"ann\.csv:2 \(\S+\), column 等级\nexpected one of S, A, B, C, D, got 'E'", wrong)
+    assert re.search(
+        r"ann\.csv:2 \(\S+\), column 等级\nexpected one of S, A, B, C, D, \? \(cannot judge\), ! .+, got 'E'",
+        wrong,
+    )
     for sheet in sheets:
         filled(folder, sheet)
     ran(folder, "review", "import", *map(str, sheets), "--run", "runs/t", "--sample", "pilot")
