@@ -65,6 +65,16 @@ def hand_out(review: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[
     return [*sheets, out / "GUIDE.html"]
 
 
+def readers(review: Desk) -> str:
+    """Return a sentence with the number of rows of each assessor, and of the rows that two assessors read."""
+    people = ", ".join(f"{person} {len(review.rows(person)):,}" for person in review.assessors)
+    if len(review.assessors) < 2:
+        return f"rows to read: {people}"
+    twice = int((review.sample.survey["assessors"].list.len() > 1).sum())
+    by_two = "both" if len(review.assessors) == 2 else "two people"
+    return f"rows to read: {people}, {twice:,} by {by_two}; each fills in one file"
+
+
 def _write(sheets: Mapping[Path, bytes], remedy: str) -> None:
     """Write sheets; UserError, ending in `remedy`, if a file exists with other content."""
     filled = [path for path, content in sheets.items() if path.exists() and path.read_bytes() != content]

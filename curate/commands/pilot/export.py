@@ -73,6 +73,7 @@ class PilotExportCommand(OnPipeline):
         else:
             drawn = draw(run, self)
         files = paper.hand_out(Desk(drawn), self.out or drawn.folder / "sheets", kinds)
+        self.notify(paper.readers(Desk(drawn)))
         counts: Mapping[str, Any] = drawn.design.facts
         figures = PilotDrawn(drawn.folder, tuple(files), len(drawn.rows), **counts)
         return Result(figures, [*map(str, files), RecordWords("pilot/pilot")("drawn", figures)])

@@ -153,7 +153,7 @@ class ReviewExportCommand(OnRun):
         from curate.review import paper
 
         files = paper.hand_out(review, self.out or review.sample.folder / "sheets", kinds)
-        for line in samples.next_lines(review):
+        for line in (paper.readers(review), *samples.next_lines(review)):
             self.notify(line)
         return Result(HandedOut(review.sample.folder, files), map(str, files))
 
@@ -343,6 +343,7 @@ class ReviewAdjudicateCommand(OnSample):
     def result(self) -> Result[Disputed | list[FileResult]]:
         """Return the file and its number of rows; with `file`, a result for it as `review import` gives."""
         from curate.review import ADJUDICATED, paper
+        from curate.review.proof import between_people, disagreements
         from curate.runs.outputs import outside_runs
 
         review, notices = self.desk()
@@ -350,9 +351,12 @@ class ReviewAdjudicateCommand(OnSample):
             outside_runs(self.out)
             sheet = self.out or review.sample.folder / "sheets" / f"{ADJUDICATED}.csv"
             _, rows = paper.dispute(review, sheet)
+            differing = sum(between_people(row) for row in disagreements(review))
+            against = "published label" if review.sample.of_items else "panel"
+            split = f"{differing:,} on which readers differ, {rows - differing:,} on which only the {against} does"
             sample = f"--run {shlex.quote(str(review.sample.folder.parents[1]))} --sample {review.sample.design.name}"
             lines = [
-                f"{sheet}: {rows:,} rows",
+                f"{sheet}: {rows:,} rows: {split}",
                 f"next: curate review adjudicate {shlex.quote(str(sheet))} {sample}",
                 "    once the sheet is filled in",
             ]

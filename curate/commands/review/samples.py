@@ -173,7 +173,7 @@ def report_items(review: "Desk", notices: Sequence[str]) -> Result[item_proof.It
         say("disagreements", proof, sides=", ".join(sides)),
         *([say("outdated")] if proof.outdated else []),
         as_table(list(item_proof.lines(proof)), digits=3),
-        *next_lines(review),
+        *(next_lines(review) if flagged else []),
     ]
     return Result(replace(proof, advice=advice), lines, notices)
 

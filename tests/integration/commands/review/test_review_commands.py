@@ -65,6 +65,7 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     sheets = [folder / line for line in out.stdout.split()]
     assert [path.name for path in sheets] == ["wang.csv", "wang.xlsx", "李.csv", "李.xlsx", "GUIDE.html"]
     blind = sheets[0].read_text(encoding="utf-8-sig")
+    assert re.search(r"^rows to read: wang \d+, 李 \d+, 1\d by both; each fills in one file$", out.stderr, re.MULTILINE)
     assert not any(word in blind for word in ("lexical", "strict", "contested", "relevant", "stratum"))
 
     handed = machine.data(curate(folder, "review", "export", "--format", "csv,xlsx", "--json").stdout)
@@ -171,6 +172,13 @@ def test_every_command_of_a_review_names_the_next_one(folder: Path) -> None:
     assert " labels become what people say" in both.stdout
     disputed = typed(folder, next_of(both.stdout))
     sheet = folder / disputed.stdout.partition(": ")[0]
+    said = re.search(
+        r": (\d+) rows: (\d+) on which readers differ, (\d+) on which only the panel does\n",
+        disputed.stdout,
+    )
+    assert said, disputed.stdout
+    assert int(said[1]) == int(said[2]) + int(said[3])
+    assert f"readers differ on {said[2]} rows" in both.stdout
     refused = curate(folder, "review", "adjudicate")
     assert refused.returncode == 0, "the same sheet, not filled in"
     filled(sheet, "S")
@@ -255,7 +263,11 @@ def test_what_is_wrong_with_a_sheet_is_said_by_line_and_nothing_is_taken(folder:
     filled(sheet, "E")
     refused = curate(folder, "review", "import", str(sheet))
     assert refused.returncode == 2
-    assert re.search(r":2 \(r00001-[a-z]{6}\), column 等级\nexpected one of S, A, B, C, D, got 'E'\n", refused.stderr)
+    signs = r"\? \(cannot judge\), ! \(personal data\)"
+    assert re.search(
+        rf":2 \(r00001-[a-z]{{6}}\), column 等级\nexpected one of S, A, B, C, D, {signs}, got 'E'\n",
+        refused.stderr,
+    )
     assert refused.stderr.endswith(f"try: curate review import {sheet} --keep-good-rows\n")
     assert "Traceback" not in refused.stderr
     assert machine.data(curate(folder, "review", "report", "--json").stdout)["read"] == 0
