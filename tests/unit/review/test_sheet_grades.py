@@ -22,6 +22,7 @@ TEN = declared([str(number) for number in range(10, 0, -1)], relevant_from="7")
 SIGNED = declared(["+1", "0", "-1"], relevant_from="+1")
 SHARES = declared(["100%", "50%", "0%"], relevant_from="50%")
 HALVES = declared(["1", "1/2", "0.25", "0"], relevant_from="1/2")
+SIGNS = "? (cannot judge), ! (personal data)"
 
 
 def asked(scale: Scale, language: str = "zh") -> Form:
@@ -82,20 +83,20 @@ def test_what_is_typed_is_read_where_it_can_only_be_one_grade(
     }
     refused = [place for place, label in enumerate(meant) if label is None]
     assert [problem.row - 2 for problem in returned.problems] == refused
-    assert all(problem.expected == f"one of {', '.join(scale.labels)}" for problem in returned.problems)
+    assert all(problem.expected == f"one of {', '.join(scale.labels)}, {SIGNS}" for problem in returned.problems)
 
 
 @pytest.mark.parametrize("cell", ["4", "-1", "3.5", "0.3", "33", "1 2", "TRUE", "三", "yes", "3分"])
 def test_a_grade_that_is_none_is_named_with_its_row_and_the_labels(cell: str) -> None:
     [problem] = as_csv(TREC, ["3", cell]).problems
     assert problem.fault("s").finding.startswith(f"s:3 (r00001-bcdfgh), column 等级 (3 / 2 / 1 / 0): found {cell!r}")
-    assert problem.fault("s").finding.endswith("expected one of 3, 2, 1, 0")
+    assert problem.fault("s").finding.endswith(f"expected one of 3, 2, 1, 0, {SIGNS}")
 
 
 def test_a_date_is_named_as_what_a_spreadsheet_made() -> None:
     [problem] = as_csv(HALVES, ["1月2日"]).problems
     assert problem.found == "'1月2日', which a spreadsheet made of it as a number or a date"
-    assert problem.expected == "one of 1, 1/2, 0.25, 0"
+    assert problem.expected == f"one of 1, 1/2, 0.25, 0, {SIGNS}"
 
 
 def test_numbers_of_a_workbook_in_any_format() -> None:
