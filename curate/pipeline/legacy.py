@@ -35,6 +35,7 @@ def identity(context: Context) -> dict[str, Json]:
 def account(verdicts: pl.DataFrame, context: Context) -> dict[str, Json]:
     """Write `legacy.tsv`, one row per known positive with its votes, and return the counts by status as `legacy`.
 
+    Its column `policy` names who decided, as in `verdicts`, since that may contradict the votes.
     Labels of exact duplicates count once. Rows dropped by `ingest` are counted but only listed in its table `dropped`.
     Empty if there is no known positive.
     """
@@ -49,7 +50,7 @@ def account(verdicts: pl.DataFrame, context: Context) -> dict[str, Json]:
     vote = pl.format("{} {}", pl.element().struct.field("judge"), pl.element().struct.field("grade").fill_null("-"))
     rows = pl.concat(positives, how="diagonal").join(verdicts, on=PAIR, how="left").sort(PAIR)
     votes = pl.col("votes").list.eval(vote).list.join(", ")
-    rows = rows.select(*PAIR, status=pl.coalesce("status", status), votes=votes)
+    rows = rows.select(*PAIR, status=pl.coalesce("status", status), votes=votes, policy="policy")
     rows.write_csv(context.out / FILE, separator="\t")
     by_status = dict(rows.group_by("status").len().iter_rows())
     lost_in_ingest: Any = context.done("ingest").facts.get(LOST) or {}

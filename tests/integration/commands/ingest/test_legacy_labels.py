@@ -58,7 +58,8 @@ def test_what_was_brought_is_the_sum_of_what_became_of_it(made: Path) -> None:
     assert (counts["not in corpus"], counts["dropped"]) == (1, 0)
     listed = pl.read_csv(made / "runs" / "tiny" / "resolve" / "legacy.tsv", separator="\t")
     verdicts = rows(made, "resolve", "verdicts").join(listed, on=PAIR)
-    assert listed.columns == [*PAIR, "status", "votes"]
+    assert listed.columns == [*PAIR, "status", "votes", "policy"]
+    assert verdicts["policy_right"].to_list() == verdicts["policy"].to_list()
     assert len(listed) == 6
     assert (verdicts["verdict"] == "relevant").sum() == counts["confirmed"]
     assert (verdicts["verdict"] == "contested").sum() == counts["contested"]
@@ -123,7 +124,7 @@ def test_labels_that_went_with_a_text_are_in_the_account(tmp_path: Path) -> None
     found = legacy.account(frame("verdicts", [verdict]), context)["legacy"]
     assert found == {**dict.fromkeys(legacy.STATUSES, 0), "brought": 4, "incomplete": 1, "dropped": 3}
     written = (tmp_path / "resolve" / legacy.FILE).read_text().splitlines()[1:]
-    assert written == ["q\td1\tincomplete\ta S, b -", "q\td2\tdropped\t"]
+    assert written == ["q\td1\tincomplete\ta S, b -\tunanimous", "q\td2\tdropped\t\t"]
 
 
 def test_a_pool_that_grows_keeps_them_outside_of_every_depth() -> None:
