@@ -269,13 +269,13 @@ class SampleQuestion:
     form: str
     """Name of a form of forms.yaml."""
     scale: Scale | None = None
-    """None for the default scale of five grades, which the guide explains."""
+    """None for the default scale of five grades."""
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
     def of_grades(cls, scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> "SampleQuestion":
         """Return the question how relevant a passage is to its query, on the scale of the judges' rubric."""
-        return cls("relevance") if scale == FIVE else cls("relevance", scale, meanings)
+        return cls("relevance", None if scale == FIVE else scale, meanings)
 
 
 def freeze(

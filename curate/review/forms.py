@@ -52,10 +52,12 @@ def in_language(text: str, language: str) -> str:
 
 
 def _own_columns(row: str, lines: Sequence[str], language: str) -> str:
-    """Return a row of a guide's table without the columns of meanings in other languages."""
-    head = next(line for line in lines if line.startswith("|"))
-    foreign = {_head(other) for other in translations("review/guide_heads.yaml") if other != language.partition("-")[0]}
-    cells = zip((cell.strip() for cell in head.strip("| ").split("|")), row.strip("| ").split("|"), strict=False)
+    """Return a row of a guide's table without the columns of meanings in other languages, if its own has a column."""
+    heads = [cell.strip() for cell in next(line for line in lines if line.startswith("|")).strip("| ").split("|")]
+    own = language.partition("-")[0]
+    others = [_head(other) for other in translations("review/guide_heads.yaml") if other != own]
+    foreign = others if _head(own) in heads else []
+    cells = zip(heads, row.strip("| ").split("|"), strict=False)
     return f"| {' | '.join(cell.strip() for name, cell in cells if name not in foreign)} |"
 
 
@@ -74,16 +76,28 @@ def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]],
     `meanings` is language -> grade -> meaning. Without a relevance threshold the paragraph on relevant grades is left
     out.
     """
+    paragraphs = [paragraph for paragraph in text.split("\n\n") if scale.positives or "{relevant}" not in paragraph]
+    relevant = " / ".join(f"**{_escaped(label)}**" for label in scale.positives)
+    return "\n\n".join(paragraphs).replace("{relevant}", relevant).replace("{grades}", _table(scale, meanings, head))
+
+
+def of_rubric(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the guide `text` with its table replaced by a rubric's meanings (language -> grade -> meaning)."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(
+        _table(scale, meanings, "grade") if paragraph.startswith("|") else paragraph for paragraph in paragraphs
+    )
+
+
+def _table(scale: Scale, meanings: Mapping[str, Mapping[str, str]], head: str) -> str:
+    """Return the table of a scale's grades, with a column of meanings per language."""
     heads = [_head(language) for language in meanings]
     rows = [[head, *heads], ["---"] * (1 + len(heads))]
     rows += [
         [f"**{_escaped(label)}**", *(_escaped(meaning.get(label, "")) for meaning in meanings.values())]
         for label in scale.labels
     ]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    paragraphs = [paragraph for paragraph in text.split("\n\n") if scale.positives or "{relevant}" not in paragraph]
-    relevant = " / ".join(f"**{_escaped(label)}**" for label in scale.positives)
-    return "\n\n".join(paragraphs).replace("{relevant}", relevant).replace("{grades}", table)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _head(language: str) -> str:

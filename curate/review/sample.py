@@ -62,7 +62,8 @@ class Design:
     scale: Mapping[str, Json] | None = None
     """Scale of the judges, as in `Scale.to_json`; None for the default scale of five grades."""
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Language -> grade -> meaning, from the judges' rubric; empty for the default scale, which the guide explains."""
+    """Language -> grade -> meaning, from the judges' rubric; empty in older samples on the default scale, to which the
+    packaged guide's own meanings belong."""
     version: int = VERSION
 
 
@@ -128,7 +129,7 @@ class Sample:
         if self.of_items:
             meanings = {answer: self.meanings.get(answer, "") for answer in base.answers}
             return explained(replace(base, question=self.question(base.language)), meanings)
-        return explained(base, self.meanings) if self.design.meanings else base
+        return explained(base, self.meanings) if self.design.scale and self.design.meanings else base
 
     @property
     def of_items(self) -> bool:
@@ -170,8 +171,9 @@ class Sample:
         if self.of_items:
             question = cast("Mapping[str, str]", self.design.facts["question"])
             return guide.of_items(resources.guide("ITEMS.md"), question, self.scale, self.design.meanings)
-        if not self.design.meanings:
-            return resources.guide(self.form.guide)
+        if self.design.scale is None:
+            packaged = resources.guide(self.form.guide)
+            return guide.of_rubric(packaged, self.scale, self.design.meanings) if self.design.meanings else packaged
         return guide.of_scale(resources.guide("GUIDE-SCALE.md"), self.scale, self.design.meanings)
 
     @cached_property

@@ -7,9 +7,10 @@ import openpyxl
 import pytest
 
 from curate.core.errors import DataError, UserError
+from curate.core.scale import FIVE
 from curate.review import Design, Desk, Sample
 from curate.review.desk import ADJUDICATED, Answer
-from curate.review.forms import in_language
+from curate.review.forms import in_language, of_rubric
 from curate.review.paper import guide, hand_out, take_back
 from curate.review.sample import Stratum, name_row
 from curate.system import resources
@@ -186,6 +187,15 @@ def test_a_guide_has_the_same_rules_in_each_language(name: str) -> None:
     assert not any(re.search("[一-鿿]{8}", rule) for rule in rules["en"]), "but for a quoted query"
     heads = [in_language(text, language).count("meaning") for language in ("zh", "en")]
     assert heads == [0, 1] if "| meaning" in text else True
+
+
+def test_a_guide_with_meanings_in_one_language_shows_them_to_readers_of_another() -> None:
+    meanings = {"zh": dict.fromkeys(FIVE.labels, "按岗位要求")}
+    text = of_rubric(resources.guide("GUIDE.md"), FIVE, meanings)
+    assert [in_language(text, language).count("按岗位要求") for language in ("zh", "en")] == [5, 5]
+    assert "same intent" not in text
+    both = of_rubric(text, FIVE, {**meanings, "en": dict.fromkeys(FIVE.labels, "as the post asks")})
+    assert [in_language(both, "en").count(word) for word in ("按岗位要求", "as the post asks")] == [0, 5]
 
 
 def test_a_guide_in_one_language_stays_whole() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from curate.core.scale import FIVE
+from curate.system.files import read_meanings
 from tests.support import machine
 from tests.support.pools import table
 from tests.support.runs import Done, curate, tiny
@@ -65,6 +66,10 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     sheets = [folder / line for line in out.stdout.split()]
     assert [path.name for path in sheets] == ["wang.csv", "wang.xlsx", "李.csv", "李.xlsx", "GUIDE.html"]
     blind = sheets[0].read_text(encoding="utf-8-sig")
+    meanings = read_meanings(folder / "runs" / "tiny" / "judge")
+    guide = sheets[-1].read_text(encoding="utf-8")
+    assert meanings
+    assert all(text in guide for by_grade in meanings.values() for text in by_grade.values()), "as the judges read them"
     assert re.search(r"^rows to read: wang \d+, 李 \d+, 1\d by both; each fills in one file$", out.stderr, re.MULTILINE)
     assert not any(word in blind for word in ("lexical", "strict", "contested", "relevant", "stratum"))
 
