@@ -1,7 +1,7 @@
 """Status of a run's stages, and summary of a finished run; nothing is written."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count as count_from
 from pathlib import Path
@@ -177,9 +177,14 @@ class NextStep(NamedTuple):
 
 
 def next_lines(run: Run, review: Desk | None = None) -> list[str]:
-    """Return a line `next: COMMAND` or `  or: COMMAND` per step of `next_steps`, and its reason on the line below."""
+    """Return the lines of the steps of `next_steps`."""
+    return step_lines(next_steps(run, review))
+
+
+def step_lines(steps: Iterable[NextStep]) -> list[str]:
+    """Return a line `next: COMMAND` or `  or: COMMAND` per step, and its reason on the line below."""
     lines = list[str]()
-    for step in next_steps(run, review):
+    for step in steps:
         lines.append(f"{'  or' if lines else 'next'}: {step.command}")
         lines += [f"    {step.reason}"] if step.reason else []
     return lines

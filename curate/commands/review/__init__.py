@@ -345,6 +345,7 @@ class ReviewAdjudicateCommand(OnSample):
         from curate.review import ADJUDICATED, paper
         from curate.review.proof import between_people, disagreements
         from curate.runs.outputs import outside_runs
+        from curate.runs.status import NextStep, step_lines
 
         review, notices = self.desk()
         if self.file is None:
@@ -355,10 +356,10 @@ class ReviewAdjudicateCommand(OnSample):
             against = "published label" if review.sample.of_items else "panel"
             split = f"{differing:,} on which readers differ, {rows - differing:,} on which only the {against} does"
             sample = f"--run {shlex.quote(str(review.sample.folder.parents[1]))} --sample {review.sample.design.name}"
+            read = f"curate review adjudicate {shlex.quote(str(sheet))} {sample}"
             lines = [
                 f"{sheet}: {rows:,} rows: {split}",
-                f"next: curate review adjudicate {shlex.quote(str(sheet))} {sample}",
-                "    once the sheet is filled in",
+                *step_lines([NextStep(read, "once the sheet is filled in")]),
             ]
             if not rows:
                 lines = ["nothing is disputed, so no sheet is written", *samples.next_lines(review)]

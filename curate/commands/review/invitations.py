@@ -154,10 +154,10 @@ def _flagged_rows(desk: Desk, rows: Sequence[RowFlag]) -> Iterator[str]:
 
 def _ways(desk: Desk, row_id: str) -> list[str]:
     """Return the two commands that settle a row, and when to type which."""
+    from curate.runs.status import NextStep, step_lines
+
     run = desk.sample.folder.parent.parent
     listing = flags.listing(run, desk.sample.design.name)
     again = f"once mask.words or mask.patterns of {run}/pipeline.yaml hide it and the run was repeated"
-    return [
-        f"next: {listing} --settle {row_id} --as harmless: if it is no personal data",
-        f"  or: {listing} --settle {row_id} --as masked: {again}",
-    ]
+    harmless = NextStep(f"{listing} --settle {row_id} --as harmless", "if it is no personal data")
+    return step_lines([harmless, NextStep(f"{listing} --settle {row_id} --as masked", again)])

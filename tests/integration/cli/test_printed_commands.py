@@ -69,7 +69,9 @@ def test_what_is_printed_runs(situation: str, work: Path, tmp_path: Path) -> Non
 def test_the_road_prints_commands(work: Path) -> None:
     """The collection finds what a reader would type; else the test above would hold of nothing."""
     said = curate(work, "run", "tiny.yaml").stdout + curate(work, "ready", "runs/tiny").stdout
-    assert ["review", "export", "--run", "runs/tiny", "--size", "200"] in list(commands(said))
+    assert ["review", "export", "--run", "runs/tiny", "--size", "200", "--assessors", "first,second"] in list(
+        commands(said)
+    )
     assert list(commands("next: curate run x.yaml --set 'a={b: 1}': it goes on")) == [
         ["run", "x.yaml", "--set", "a={b: 1}"]
     ]
