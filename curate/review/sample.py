@@ -159,11 +159,18 @@ class Sample:
     def meanings(self) -> dict[str, str]:
         """Return answer -> meaning, best first, from rubric or guide, in the sample's language if it has that."""
         base = form(self.design.form, self.design.language, self.scale)
-        if not (by_language := self.design.meanings):
+        if not (by_language := self._rubric):
             return dict(guide.meanings(self.guide, base.language))
         languages = (self.design.language, self.design.language.partition("-")[0], base.language, *sorted(by_language))
         meanings = next(by_language[language] for language in languages if language in by_language)
         return {label: meanings[label] for label in self.scale.labels if label in meanings}
+
+    @property
+    def _rubric(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the meanings of the design; none where a guide of the working directory explains the five grades."""
+        explains = self.design.scale is None and not self.of_items
+        own = explains and not resources.packaged(resources.find("annotations", self.form.guide))
+        return {} if own else self.design.meanings
 
     @cached_property
     def guide(self) -> str:
@@ -172,8 +179,8 @@ class Sample:
             question = cast("Mapping[str, str]", self.design.facts["question"])
             return guide.of_items(resources.guide("ITEMS.md"), question, self.scale, self.design.meanings)
         if self.design.scale is None:
-            packaged = resources.guide(self.form.guide)
-            return guide.of_rubric(packaged, self.scale, self.design.meanings) if self.design.meanings else packaged
+            text = resources.guide(self.form.guide)
+            return guide.of_rubric(text, self.scale, self._rubric) if self._rubric else text
         return guide.of_scale(resources.guide("GUIDE-SCALE.md"), self.scale, self.design.meanings)
 
     @cached_property

@@ -1,6 +1,7 @@
 """Paper: a sheet per person goes out, sheets come back, and a file with a problem changes nothing."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import openpyxl
@@ -196,6 +197,24 @@ def test_a_guide_with_meanings_in_one_language_shows_them_to_readers_of_another(
     assert "same intent" not in text
     both = of_rubric(text, FIVE, {**meanings, "en": dict.fromkeys(FIVE.labels, "as the post asks")})
     assert [in_language(both, "en").count(word) for word in ("按岗位要求", "as the post asks")] == [0, 5]
+
+
+def test_a_guide_of_the_working_directory_stands_before_the_rubric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = sample(tmp_path / "drawn", PAIRS[:2], ("anna",))
+    meanings = {"zh": dict.fromkeys(FIVE.labels, "按岗位要求")}
+    drawn = replace(drawn, design=replace(drawn.design, language="zh", meanings=meanings))
+    assert guide(drawn).count("按岗位要求") == len(FIVE.labels)
+    assert drawn.meanings == meanings["zh"]
+    (tmp_path / "annotations").mkdir()
+    own = "| grade | 中文 |\n| --- | --- |\n| **S** | 自己的说法 |\n"
+    (tmp_path / "annotations" / "GUIDE.md").write_text(own, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    drawn = replace(drawn)
+    assert "自己的说法" in guide(drawn)
+    assert "按岗位要求" not in guide(drawn)
+    assert drawn.meanings == {"S": "自己的说法"}
 
 
 def test_a_guide_in_one_language_stays_whole() -> None:
