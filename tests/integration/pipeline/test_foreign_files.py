@@ -83,7 +83,7 @@ def test_a_folder_of_pipelines_beside_the_runs_is_not_the_newest_run(work: Path)
 )
 def test_a_name_that_is_no_folder_of_its_own_is_refused(tmp_path: Path, name: str) -> None:
     tiny(tmp_path)
-    assert "tiny.yaml: name: " in refused(tmp_path, "run", "tiny.yaml", "--set", f"name={json.dumps(name)}")
+    assert "--set name: " in refused(tmp_path, "run", "tiny.yaml", "--set", f"name={json.dumps(name)}")
 
 
 def no_mark(run: Path) -> None:
