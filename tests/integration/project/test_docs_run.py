@@ -85,9 +85,11 @@ def test_the_commands_of_a_page_run(page: Path, shelf: Path, tmp_path: Path, req
             variables = {"HF_ENDPOINT": data_server.url, "HF_HUB_OFFLINE": "0", "HF_TOKEN": "hf_secret"}
             variables |= {"HF_HOME": str(folder / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
         reader = Reader(folder, values, variables)
-        for line in RUN[page]:
+        for number, line in enumerate(RUN[page]):
             done = reader.type(line)
             code, complaint = next((end for pattern, end in ENDS.items() if re.fullmatch(pattern, line)), (0, ""))
+            if complaint and line in RUN[page][:number]:  # what stopped before it was paid goes on once it is
+                code, complaint = 0, ""
             assert (done.returncode, complaint in done.stderr) == (code, True), f"{line}\n{done.stdout}\n{done.stderr}"
         if page == PYTHON_PAGE:
             _examples(page, reader)
