@@ -76,13 +76,14 @@ def test_names_and_headings_are_read_although_no_frequent_character_is_there(tmp
             assert detect(path, None) == {"cp950": "big5"}.get(codec, codec), codec
 
 
-def test_every_encoding_that_can_be_detected_can_be_named(tmp_path: Path) -> None:
+def test_every_encoding_can_be_named(tmp_path: Path) -> None:
     for codec in get_args(Encoding):
-        jsonl(tmp_path / "corpus.jsonl", [{"_id": "d1", "text": TRADITIONAL}], codec)
+        text = "It’s the café’s" if codec == "cp1252" else TRADITIONAL
+        jsonl(tmp_path / "corpus.jsonl", [{"_id": "d1", "text": text}], codec)
         named = Input.model_validate({"corpus": {"path": str(tmp_path / "corpus.jsonl")}, "encoding": codec})
         assert named.encoding == codec
         (source,) = sources(named.model_copy(update={"queries": named.corpus})).tables["corpus"]
-        assert [row.values["text"] for row in source.rows() if isinstance(row, Row)] == [TRADITIONAL]
+        assert [row.values["text"] for row in source.rows() if isinstance(row, Row)] == [text]
 
 
 def test_utf16_big_endian(tmp_path: Path) -> None:
