@@ -113,12 +113,18 @@ def opened(
     return Run(folder, settings, warning=warning)
 
 
+def resolve_policy(pipeline: Pipeline) -> str:
+    """Return the setting `resolve.policy` of a pipeline with this stage."""
+    policy: str = pipeline.sections["resolve"].model_dump()["policy"]
+    return policy
+
+
 def _people_lost(folder: Path, pipeline: Pipeline, file: str) -> str:
     """Return a warning if the labels of a run follow people's answers and those of the pipeline would not."""
     mark = Mark.read(folder / "resolve") if "resolve" in pipeline.head.stages else None
     if mark is None or mark.report.facts.get("policy") != EXPERTS or not mark.report.facts.get("reviewed"):
         return ""
-    policy = pipeline.sections["resolve"].model_dump()["policy"]
+    policy = resolve_policy(pipeline)
     if policy == EXPERTS:
         return ""
     return (

@@ -26,7 +26,7 @@ from curate.review import flags, published
 from curate.review.desk import Desk, desks
 from curate.review.lead import Recommendation, of_run, recommendation
 from curate.review.proof import prove
-from curate.runs.opening import KEPT
+from curate.runs.opening import KEPT, resolve_policy
 from curate.runs.runner import Run, State
 from curate.system.files import read_json, read_table
 from curate.view import run_figures
@@ -273,14 +273,14 @@ def _using(run: Run, stale: Sequence[str]) -> Iterator[NextStep]:
 
 
 def _answered(run: Path) -> bool:
-    """Return whether somebody answered a sample whose answers can become labels."""
+    """Return whether a sample whose answers can become labels has any."""
     samples = (review for review in desks(run) if not (review.sample.of_pilot or review.sample.of_items))
     return any(review.digest for review in samples)
 
 
 def _changed(run: Run) -> int | None:
     """Return the number of labels that people's answers would change; None if they count already."""
-    if run.pipeline.sections["resolve"].policy == EXPERTS:  # type: ignore[attr-defined]
+    if resolve_policy(run.pipeline) == EXPERTS:
         return None
     changed: int = stages.module("resolve").overridden(run.beside("resolve"))
     return changed

@@ -214,8 +214,8 @@ def leaks(evidence: ReadyEvidence) -> ReadyPoint:
 def privacy(evidence: ReadyEvidence) -> ReadyPoint:
     """Return the point on privacy: ok if texts were masked and the export's scan found no residual PII."""
     facts: Mapping[str, Any] = evidence.context.done("export").facts
-    if flagged := flags.personal(evidence.context.run):
-        finding = f"assessors flagged personal data in {len({(name, flag.row_id) for name, flag in flagged}):,} rows"
+    if flagged_rows := flags.personal_rows(evidence.context.run):
+        finding = f"assessors flagged personal data in {len(flagged_rows):,} rows"
         return ReadyPoint("privacy", "not ok", finding, evidence.command("flags"))
     if (gate := facts.get("gate")) is None:  # as 0.2 exported
         return ReadyPoint("privacy", "not measured", "no gate looked at what models wrote", evidence.command("again"))

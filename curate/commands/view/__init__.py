@@ -61,21 +61,22 @@ class ViewCommand(Command):
 
         settings = Pipeline.load(index.run / "pipeline.yaml").frozen
         context = Context(run=index.run, out=index.run, home=home(), settings=settings)
-        made = export(index, context, folder, version=version(PACKAGE), private=self.private)
-        return f"{made.pairs:,} pairs of {made.queries:,} queries in {made.files:,} pages; open {folder}/index.html"
+        written = export(index, context, folder, version=version(PACKAGE), private=self.private)
+        counts = f"{written.pairs:,} pairs of {written.queries:,} queries in {written.files:,} pages"
+        return f"{counts}; open {folder}/index.html"
 
 
-def _address(index: "RunIndex", named: str) -> str:
+def _address(index: "RunIndex", pair_ids: str) -> str:
     """Return the address of the pair QUERY/DOC, whose ids may hold slashes; NotFound if the run has none such."""
     from curate.web.addresses import Links
 
-    parts = named.split("/")
-    for cut in range(1, len(parts)):
-        query_id, doc_id = "/".join(parts[:cut]), "/".join(parts[cut:])
+    segments = pair_ids.split("/")
+    for cut in range(1, len(segments)):
+        query_id, doc_id = "/".join(segments[:cut]), "/".join(segments[cut:])
         query_id, doc_id = _of_run(index, query_id, doc_id)
         if query_id in index.query_rows and index.doc_row(doc_id) is not None:
             return Links().pair(query_id, doc_id)
-    raise NotFound(f"--open {named}: no such pair in {index.run}; give QUERY/DOC by ids of the run")
+    raise NotFound(f"--open {pair_ids}: no such pair in {index.run}; give QUERY/DOC by ids of the run")
 
 
 def _of_run(index: "RunIndex", query_id: str, doc_id: str) -> tuple[str, str]:

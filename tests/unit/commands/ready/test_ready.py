@@ -103,8 +103,8 @@ def test_every_command_that_a_point_may_name_is_one_of_the_program() -> None:
 def test_judges_that_answered_controls_while_judging_are_called_as_in_the_report(tmp_path: Path) -> None:
     run = SimpleNamespace(folder=tmp_path)
     judged: dict[str, Any] = {"controls": {"alpha": {"likely": (10, 12)}, "beta": {}}}
-    evidence = SimpleNamespace(families={"alpha": "a", "beta": "b"}, judged=judged, run=run, command=str)
-    found = gate(evidence)  # type: ignore[arg-type]
+    evidence: Any = SimpleNamespace(families={"alpha": "a", "beta": "b"}, judged=judged, run=run, command=str)
+    found = gate(evidence)
     said = strings("en")["done"]["said"]["reads"].format("alpha, beta")
     assert (found.state, found.found) == ("not measured", said)
     clause = "not qualified, for no person graded these controls"
