@@ -76,7 +76,8 @@ def test_a_run_ends_with_what_was_kept_and_why_not_more(tmp_path: Path) -> None:
             file.write('{"_id": "again", "text": "甲心病怎么治疗"}\n')
         done = curate(tmp_path, "run", "p.yaml", "--yes")
     assert done.returncode == 0, done.stderr
-    said = [line for line in done.stdout.splitlines()[-5:] if "known positives" not in line]
+    end = done.stdout[done.stdout.index("queries: ") :].splitlines()
+    said = [line for line in end if "known positives" not in line]
     assert said[0] == "queries: 1 of 65 are exported; left out: 63 no positive, 1 equal to another"
     assert said[1] == "labels: 10 positives (10.0 per exported query); of 640 judged pairs 630 not relevant"
     assert said[2].startswith("paid: 0.")
