@@ -20,7 +20,7 @@ from curate.core.records import Document, Outcome, Query
 from curate.core.sampling import chunks, halves
 from curate.core.scale import Scale
 from curate.ledger import Ledger, Rating
-from curate.ledger.tables import PassageRow as Noted
+from curate.ledger.rows import PassageRow as Noted
 from curate.llm.client import ReplyResult, Task
 from curate.llm.cost import tokens
 from curate.llm.parse import Parsed

@@ -11,7 +11,7 @@ the others.
 """
 
 from curate.ledger.claims import Batch, Batches, Claims
+from curate.ledger.rows import Call, PassageRow, Rating
 from curate.ledger.store import Ledger, default_path
-from curate.ledger.tables import Call, PassageRow, Rating
 
 __all__ = ["Batch", "Batches", "Call", "Claims", "Ledger", "PassageRow", "Rating", "default_path"]

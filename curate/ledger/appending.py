@@ -11,8 +11,8 @@ from curate.core.config import Json, canonical, digest
 from curate.core.scale import Scale
 from curate.ledger import identities
 from curate.ledger.database import Database
-from curate.ledger.frames import Row, Rows
-from curate.ledger.tables import KEPT, Call, Kept, Rating, insert
+from curate.ledger.rows import Call, Kept, Rating, Row, Rows
+from curate.ledger.tables import KEPT, insert
 
 
 def _parameter_numbers(record: type, *names: str) -> list[int]:

@@ -14,8 +14,9 @@ from curate.core.errors import DataError
 from curate.core.scale import Scale
 from curate.ledger import identities
 from curate.ledger.identities import seal
+from curate.ledger.rows import Call, Kept, PassageRow, Rating
 from curate.ledger.store import Ledger
-from curate.ledger.tables import ADDED, KEPT, MIGRATIONS, Call, Kept, PassageRow, Rating
+from curate.ledger.tables import ADDED, KEPT, MIGRATIONS
 from curate.system.files import replacing
 
 CHUNK = 5_000

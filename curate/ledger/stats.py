@@ -8,8 +8,9 @@ import sqlalchemy as sa
 from curate.core.figures import Record, figure
 from curate.core.records import STATUSES
 from curate.ledger.identities import noted
+from curate.ledger.rows import LOST
 from curate.ledger.store import Ledger
-from curate.ledger.tables import LOST, calls, judges, ratings
+from curate.ledger.tables import calls, judges, ratings
 
 FIGURES = ("prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", "reasoning_tokens", "cost")
 

@@ -16,9 +16,7 @@ import polars as pl
 from curate.core.config import Json, canonical, text_digest
 from curate.core.errors import DataError
 from curate.core.scale import Scale
-from curate.ledger.database import Writer
-from curate.ledger.frames import Row, Rows, standing, storable
-from curate.ledger.tables import LOST, Call, Kept, PassageRow, Rating
+from curate.ledger.rows import LOST, Call, Kept, PassageRow, Rating, Row, Rows, standing, storable
 
 PER_MS = 1 << 16
 """Maximum number of ids per millisecond; further ids use the next millisecond."""
@@ -66,7 +64,7 @@ class Ledger:
 
         from curate.ledger import identities, tables
         from curate.ledger.appending import Appending
-        from curate.ledger.database import Database
+        from curate.ledger.database import Database, Writer
 
         self._sa, self._tables, self._identities = sa, tables, identities
         self.database = Database(where)

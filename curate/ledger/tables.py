@@ -1,101 +1,11 @@
-"""Tables of the ledger, their migrations for SQLite and PostgreSQL, and the records of their rows."""
+"""Tables of the ledger and their migrations: the same statements for SQLite and PostgreSQL, except one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import fields
 
 import sqlalchemy as sa
 
-from curate.core.records import Status
-
-Kept = Literal["judges", "rubrics", "calls", "passages", "records", "ratings"]
-"""Names of the append-only tables."""
-
-
-LOST = "lost"
-"""Form of a call that was sent and whose outcome is unknown; it is stored as an error."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rating:
-    """Rating of one (query, passage) pair by one judge; it has a grade only if the status is `rated`."""
-
-    query_digest: str
-    passage_digest: str
-    judge_digest: str
-    rubric_digest: str
-    replicate: int
-    grade: str | None
-    status: Status
-    slot: int
-    """Position of the passage in its prompt, from 0."""
-    batch_size: int
-    """Number of passages in that prompt."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call to a model and its reply; tokens and cost are None if the provider did not report them."""
-
-    purpose: str
-    run: str
-    """Id of the run for which the call was made."""
-    judge_digest: str
-    request_digest: str
-    model: str
-    """Model id as named in the reply; empty if the reply named none."""
-    finish: str
-    """End of the reply; `error` if no attempt got a reply, or for a single attempt whose form is `lost`."""
-    raw: str
-    """The raw reply; if the purpose is `mask`, only offsets.
-
-    For an error a JSON object with `error`, the reason, and `too_long`; if the form is `lost`, also with `said`, the
-    beginning of what was received instead of a reply.
-    """
-    latency_s: float
-    """Seconds from the first attempt to the reply, including pauses between attempts."""
-    created: str
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    written_tokens: int | None = None
-    output_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    cost: float | None = None
-    """Cost; if the form is `lost`, the upper bound."""
-    foreign_labels: int = 0
-    """Number of labels in the reply that are not in the prompt."""
-    repeated_labels: int = 0
-    rubric_digest: str = ""
-    replicate: int = 0
-    query_digest: str = ""
-    form: str = ""
-    """Form of a judge's reply: whole, partial, or why it contained no rating (see `curate.ask.rating.form`)."""
-    slots: str = "[]"
-    """Passage digests in the order of the prompt, as a JSON list; with `raw` they reproduce the ratings."""
-    currency: str | None = None
-    """Currency of the cost; None if unknown, and in calls of version 0.1."""
-    estimated_tokens: int | None = None
-    """Tokens of the prompt as estimated by `curate.llm.cost.estimate`.
-
-    None in calls from before version 0.3, and in a batch submitted by another process.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class PassageRow:
-    """Properties of a passage, stored before a judge reads it."""
-
-    passage_digest: str
-    tokens: int
-    """Number of tokens of the text as shown to the judge."""
-    cut: bool
-    """Whether the shown text is shorter than the whole text."""
-    whole_tokens: int
-    flags: tuple[str, ...] = ()
-    """Flags of possible prompt injection."""
-
-
-# The tables of the ledger and their migrations: the same statements for SQLite and PostgreSQL, except one.
+from curate.ledger.rows import Call, Kept, PassageRow, Rating
 
 
 def _table(name: str, *columns: str | sa.ColumnClause[bool]) -> sa.TableClause:

@@ -6,8 +6,8 @@ from pathlib import Path
 from curate.core.errors import CheckFailed
 from curate.core.scale import FIVE
 from curate.ledger.exchange import export, import_
+from curate.ledger.rows import Kept
 from curate.ledger.stats import JudgeTotals, stats
-from curate.ledger.tables import Kept
 from curate.runs.command import Command, argument
 from curate.runs.ledger_check import LedgerFault, check
 from curate.runs.running import opened

@@ -14,7 +14,7 @@ from curate.core.errors import DataError, ProviderError, RunFailed
 from curate.core.messages import Reply, Request, Usage
 from curate.ledger import Call, Ledger
 from curate.ledger.claims import LEASE_S, Caps
-from curate.ledger.tables import LOST
+from curate.ledger.rows import LOST
 from curate.llm.budget import Budget, CapReached, Hold, Meter
 from curate.llm.client.interrupt import Halted, beating
 from curate.llm.client.requests import Account, Bill, ReplyResult, Watch

@@ -6,12 +6,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import httpx2
 
 from curate.system.egress import proxy
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 @dataclass
@@ -65,6 +67,8 @@ class Client(httpx2.AsyncClient):
 
 class _Connections(httpx2.AsyncBaseTransport):
     def __init__(self, address: str, slots: int, most: int) -> None:
+        import aiohttp
+
         secure = httpx2.create_ssl_context() if address.startswith("https:") else True
         tracing = aiohttp.TraceConfig()
         tracing.on_request_headers_sent.append(_sent)
@@ -80,6 +84,8 @@ class _Connections(httpx2.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        import aiohttp
+
         body, headers = await request.aread(), request.headers.multi_items()
         sending = self._session.request(
             request.method, str(request.url), headers=headers, data=body, allow_redirects=False
@@ -96,7 +102,7 @@ class _Connections(httpx2.AsyncBaseTransport):
         kept_headers = [(name, text) for name, text in reply.raw_headers if name.lower() not in _ABOUT_THE_BODY]
         return httpx2.Response(reply.status, headers=kept_headers, content=content, request=request)
 
-    async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
+    async def _read(self, reply: "aiohttp.ClientResponse") -> bytes:
         """Return the body of a reply; empty for an error whose body is too long, since its status is enough."""
         try:
             content = b"".join([piece async for piece in self._parts(reply)])
@@ -107,7 +113,7 @@ class _Connections(httpx2.AsyncBaseTransport):
                 raise
             return b""
 
-    async def _parts(self, reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    async def _parts(self, reply: "aiohttp.ClientResponse") -> AsyncIterator[bytes]:
         if (reply.content_length or 0) > self._most:
             raise TooLarge
         size = 0
@@ -121,7 +127,7 @@ class _Connections(httpx2.AsyncBaseTransport):
         await self._session.close()
 
 
-async def _sent(_session: aiohttp.ClientSession, _context: SimpleNamespace, _what: object) -> None:
+async def _sent(_session: "aiohttp.ClientSession", _context: SimpleNamespace, _what: object) -> None:
     if (transfer := SENDING.get()) is not None:
         transfer.sent = True
 

@@ -108,12 +108,23 @@ def test_a_key_that_stands_twice_is_an_error(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, said)
 
 
-def test_help_imports_nothing_heavy() -> None:
-    code = "import sys; sys.argv = ['curate', '--help']\nfrom curate.cli.main import main\n"
+def loaded(folder: Path, *words: str) -> set[str]:
+    """Return the packages that a command imports."""
+    code = f"import sys; sys.argv = ['curate', *{words}]\nfrom curate.cli.main import main\n"
     code += "try:\n    main()\nexcept SystemExit:\n    pass\nprint('LOADED', *sys.modules)"
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    loaded = {name.partition(".")[0] for name in output.rpartition("LOADED")[2].split()}
-    assert not loaded & HEAVY
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder).stdout
+    return {name.partition(".")[0] for name in output.rpartition("LOADED")[2].split()}
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    assert not loaded(tmp_path, "--help") & HEAVY
+
+
+def test_commands_that_read_a_run_load_no_database_and_no_client(work: Path) -> None:
+    for command in ("status", "show"):
+        packages = loaded(work, command)
+        assert "polars" in packages
+        assert not packages & {"sqlalchemy", "aiohttp", "openai", "anthropic", "torch", "faiss"}
 
 
 def test_no_argument_prints_help() -> None:

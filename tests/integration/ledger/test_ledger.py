@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 
 from curate.core.errors import ConfigError, DataError
 from curate.ledger import Ledger, PassageRow, tables
-from curate.ledger.frames import standing
+from curate.ledger.rows import LOST, standing
 from curate.ledger.store import TimeOrderedIds
-from curate.ledger.tables import LOST
 from curate.pipeline.stage import ledger_place
 from tests.conftest import need
 from tests.support import postgres
