@@ -136,8 +136,8 @@ def _unknown_judge(name: str, names: Sequence[str]) -> ConfigError:
     near = difflib.get_close_matches(name, judges, n=3)
     meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return ConfigError(
-        f"unknown judge {name!r}: {meant}`curate models` lists who can judge; another model is defined in the pipeline "
-        f"file, such as `judges: {{{name}: {{kind: openai, base_url: URL, model: NAME}}}}`",
+        f"unknown judge {name!r}: {meant}`curate models` lists who can judge; another model is defined in "
+        f"./models.yaml or in the pipeline, such as `judges: {{{name}: {{kind: openai, base_url: URL, model: NAME}}}}`",
         choices=judges,
     )
 

@@ -1,6 +1,7 @@
 """Reading YAML with limits on size, depth and expanded aliases; values have JSON's types."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,22 +35,31 @@ def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - an
     """
     if len(text) > limits.size:
         raise too_large(limits)
-    loader = _Loader(text, limits)
     try:
-        return loader.get_single_data()
+        return _loaded(text, limits, _Loader.get_single_data)
     except (ValueError, OverflowError) as error:  # of int() and float()
         raise yaml.MarkedYAMLError(problem="a number in it cannot be read; write text in quotes") from error
-    finally:
-        loader.dispose()
 
 
 def nodes(text: str, limits: YamlLimits = SETTINGS) -> yaml.Node | None:
     """Return the node tree of a YAML text, with line and column of each node; errors as in `parse`."""
     if len(text) > limits.size:
         raise too_large(limits)
+    node: yaml.Node | None = _loaded(text, limits, _Loader.get_single_node)
+    return node
+
+
+def _loaded(text: str, limits: YamlLimits, load: Callable[["_Loader"], Any]) -> Any:  # noqa: ANN401 - any YAML value
+    """Return the result of `load` by libyaml; by PyYAML's own parser without libyaml, and for its message on an error.
+
+    The two differ on tabs and byte order marks, so PyYAML alone reads texts with these.
+    """
+    if yaml.__with_libyaml__ and not {"\t", "\ufeff"} & set(text):
+        with suppress(yaml.scanner.ScannerError, yaml.parser.ParserError, UnicodeError):
+            return load(_FastLoader(text, limits))
     loader = _Loader(text, limits)
     try:
-        return loader.get_single_node()
+        return load(loader)
     finally:
         loader.dispose()
 
@@ -139,6 +149,23 @@ class _Loader(yaml.SafeLoader):
         if number.bit_length() > 64:
             raise _refused(node.start_mark, "found a number of more than 64 bits; write text in quotes")
         return number
+
+
+class _FastLoader(_Loader):
+    """The same with the events of libyaml, which takes a third of the time; many files are read at every start."""
+
+    def __init__(self, text: str, limits: YamlLimits) -> None:
+        super().__init__(text, limits)
+        self._events = yaml.cyaml.CParser(text)
+
+    def check_event(self, *choices: type[yaml.Event]) -> bool:
+        return self._events.check_event(*choices)
+
+    def peek_event(self) -> yaml.Event:
+        return self._events.peek_event()
+
+    def get_event(self) -> yaml.Event:
+        return self._events.get_event()
 
 
 def _refused(mark: object, words: str) -> yaml.MarkedYAMLError:

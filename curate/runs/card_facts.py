@@ -217,11 +217,15 @@ def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> li
             "recorded grades" if "replay" in identity else "heuristic" if "heuristic" in identity else "language model"
         )
         parameters = {key: identity[key] for key in ("model", "temperature") if key in identity}
+        if isinstance(model := identity.get("model"), Mapping):
+            parameters["model"] = {**model, "vendor": presets.published_vendor(model["vendor"])}
         replied = (judged.get("models") or {}).get(name)
         names = {"in replies": ", ".join(replied)} if replied else {}
         controls = {"controls": "reads its prompts; not qualified"} if name in (judged.get("controls") or {}) else {}
         share = (agreed.get("places") or {}).get(name, (None,))[0]
-        position_effect = {} if share is None else {"grades explained by the place in the prompt": f"{share:.1%}"}
+        position_effect = (
+            {} if share is None else {"grades explained by the place in the prompt": f"{max(share, 0):.1%}"}
+        )
         gained = {"nDCG@10 gained by judging itself": gains.get(name)} if gains else {}
         heuristic = " (heuristic)" if name in judged["heuristic"] else ""
         failed = " (did not pass its controls)" if name in run_figures.failed(judged) else ""
@@ -253,7 +257,10 @@ def _counts(panel: Mapping[str, Any], published: Mapping[str, Any]) -> Json:
     plain = {name: count for name, count in panel.items() if not isinstance(count, Mapping)}
     scores = panel.get("ndcg_at_10", {})
     plain |= {f"ndcg_at_10, {name}, {corpus}": score for name, both in scores.items() for corpus, score in both.items()}
-    return [{"": name, "panel": count, "published": published.get(name, "")} for name, count in plain.items()]
+    return [
+        {"": name.replace("_", " "), "panel": count, "published": published.get(name, "")}
+        for name, count in plain.items()
+    ]
 
 
 def _experts(context: Context) -> list[Json]:

@@ -175,7 +175,7 @@ def between(figure: Mapping[str, Any] | Record | None) -> str | None:
 def effect(figure: Mapping[str, Any]) -> str | None:
     """Return an effect with its interval as text, or the range that is known of it; None if neither is."""
     known = figure["value"] is None and figure["low"] is not None
-    return _interval(figure["low"], figure["high"]) if known else between(figure)
+    return _interval(figure["low"], figure["high"])[1:-1] if known else between(figure)
 
 
 def counted(figure: Mapping[str, Any], words: Mapping[str, Any]) -> str:

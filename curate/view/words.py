@@ -1,6 +1,6 @@
 """Words of HTML pages in a language, and the template engine of the pages."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from curate.system import resources
@@ -8,6 +8,7 @@ from curate.view import run_figures
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from jinja2.runtime import Context
 
 
 def html_environment(folder: str = "") -> "Environment":
@@ -28,24 +29,40 @@ def html_environment(folder: str = "") -> "Environment":
     return ItemsFirst(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, loader=loader)
 
 
-def environment(words: Mapping[str, Any]) -> "Environment":
-    """Return the environment of a report, which shows None as the word for "not defined"."""
-    undefined = words["undefined"]
+def environment(**filters: Callable[..., Any]) -> "Environment":
+    """Return the environment of a report, with further filters.
+
+    Filters show None as the word for "not defined" of the template's variable `words`: one environment serves all
+    languages, so that a process compiles the templates once.
+    """
     engine = html_environment()
     engine.filters |= {
-        "number": lambda figure: undefined if figure is None else f"{figure:,}",
-        "figure": lambda figure: undefined if figure is None else f"{figure:,.3f}",
-        "ranged": lambda figure, bounds: run_figures.ranged(figure, bounds) or undefined,
-        "stated": lambda measures, name: run_figures.stated(measures, name, words),
-        "interval": lambda figure: run_figures.between(figure) or undefined,
-        "effect": lambda figure: run_figures.effect(figure) or undefined,
-        "counted": lambda figure: run_figures.counted(figure, words),
-        "hundred": lambda figure: run_figures.hundred(figure) or undefined,
-        "mean": lambda figure: undefined if figure is None else f"{figure:,.1f}",
+        "number": in_words(lambda _words, figure: None if figure is None else f"{figure:,}"),
+        "figure": in_words(lambda _words, figure: None if figure is None else f"{figure:,.3f}"),
+        "ranged": in_words(lambda _words, figure, bounds: run_figures.ranged(figure, bounds)),
+        "stated": in_words(lambda words, measures, name: run_figures.stated(measures, name, words)),
+        "interval": in_words(lambda _words, figure: run_figures.between(figure)),
+        "effect": in_words(lambda _words, figure: run_figures.effect(figure)),
+        "counted": in_words(lambda words, figure: run_figures.counted(figure, words)),
+        "hundred": in_words(lambda _words, figure: run_figures.hundred(figure)),
+        "mean": in_words(lambda _words, figure: None if figure is None else f"{figure:,.1f}"),
         "named": lambda keys, names: [names[key] for key in keys],
-        "share": lambda count, total: f"{count / total:.1%}" if total else undefined,
+        "share": in_words(lambda _words, count, total: f"{count / total:.1%}" if total else None),
+        **filters,
     }
     return engine
+
+
+def in_words(form: Callable[..., str | None]) -> Callable[..., str]:
+    """Return a filter that calls `form(words, ...)`, with the words of the page, and shows None as "not defined"."""
+    from jinja2 import pass_context
+
+    @pass_context
+    def shown(context: "Context", *values: Any, **options: Any) -> str:  # noqa: ANN401 - the filter's own
+        words = context["words"]
+        return form(words, *values, **options) or str(words["undefined"])
+
+    return shown
 
 
 def strings(language: str, kind: str = "report") -> dict[str, Any]:

@@ -10,6 +10,8 @@ import polars as pl
 from curate.ask import privacy_guard
 from curate.core.errors import UserError
 from curate.core.languages import served_by
+from curate.core.progress import StepLabel
+from curate.core.protocols import Progress
 from curate.pipeline.stage import Context
 from curate.review import flags
 from curate.runs.published_ids import published_identifiers
@@ -55,7 +57,7 @@ def export(index: RunIndex, context: Context, folder: Path, *, version: str, pri
     leaving = [(pl.col("table") == table) & pl.col("id").is_in(ids.implode()) for table, ids in texts.items()]
     privacy_guard.stop("view --export", privacy_guard.residual(context).filter(pl.any_horizontal(leaving)), context)
     kept = _named(kept, context)
-    pages = dict(_pages(kept, version))
+    pages = dict(_pages(kept, version, context.progress))
     (folder / "q").mkdir(parents=True)
     for name, html in pages.items():
         write_text(folder / name, html)
@@ -90,7 +92,7 @@ def _named(index: RunIndex, context: Context) -> RunIndex:
     return replace(index, queries=ids.of(index.queries), docs=ids.of(index.docs))
 
 
-def _pages(index: RunIndex, version: str) -> Mapping[str, str]:
+def _pages(index: RunIndex, version: str, progress: Progress) -> Mapping[str, str]:
     """Return path -> HTML of every page."""
     templates, language = environment(), served_by(index.language, ("zh", "en"))
     links, below = FileLinks(rows=index.query_rows), FileLinks(rows=index.query_rows, above="../")
@@ -120,7 +122,9 @@ def _pages(index: RunIndex, version: str) -> Mapping[str, str]:
             link=lambda to: links.page("queries", {"page": str(to)}),
             **common,
         )
+    label = StepLabel("writing pages", "queries")
     for row, query in enumerate(index.queries.iter_rows(named=True)):
+        progress(label, len(index.queries), row)
         name, pool = query["query_id"], index.pool(row)
         held = list(shown.rows(index, pool))
         pairs = [shown.pair(index, name, entry["doc_id"]) for entry in held]
@@ -137,4 +141,5 @@ def _pages(index: RunIndex, version: str) -> Mapping[str, str]:
             pool_link=lambda entry: anchor(entry["doc_id"]),
             **common,
         )
+    progress(label, len(index.queries), len(index.queries))
     return pages

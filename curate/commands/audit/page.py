@@ -5,7 +5,8 @@ Every text is escaped by the template engine; a figure that is None is shown as 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -20,8 +21,11 @@ from curate.system import resources
 from curate.view import charts as grade_colours
 from curate.view import run_figures, state
 from curate.view.state import HeadFigure
-from curate.view.words import environment
+from curate.view.words import environment, in_words
 from curate.view.words import strings as words_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 KINDS = ("confirmed", "false positive", "contested", *MISSED)
 """Kinds of pairs (see `labels.compare`) shown as examples, in display order."""
@@ -98,6 +102,15 @@ def _bounds(figure: Mapping[str, Any]) -> str:
     return "" if figure["low"] is None else f"{figure['low']:,.2f}–{figure['high']:,.2f}"
 
 
+@cache
+def _templates() -> "Environment":
+    return environment(figure=in_words(_figure), bounds=_bounds)
+
+
+def _figure(_words: Mapping[str, Any], figure: float | None, digits: int = 2) -> str | None:
+    return None if figure is None else f"{figure:,.{digits}f}"
+
+
 def page(
     figures: Mapping[str, Any],
     query_cards: Sequence[Card],
@@ -119,34 +132,33 @@ def page(
     if checked and checked["precision"]:
         read = texts["read"].format(checked["sample"], checked["answered"], evidence.twice)
         people = HeadFigure.of_text(texts["people"], run_figures.percents(checked["precision"], common), [read])
-    filled = environment(words)
-    filled.filters["figure"] = lambda number, digits=2: (
-        words["undefined"] if number is None else f"{number:,.{digits}f}"
-    )
-    filled.filters["bounds"] = _bounds
     # thresholds that are not the default ones: of the set's scores, and of the grades
     thresholds = [words["scores"].format(relevant_from)] if (relevant_from := figures.get("relevant_from")) else []
     if scale != FIVE:
         thresholds.append(words["grades"].format(scale.described()))
     dependence = Dependence.from_json(figures["dependence"])
-    return filled.from_string(resources.template("commands/audit/page.html.j2")).render(
-        words=words,
-        language=language,
-        state=state.of_evidence(evidence, language, "audit"),
-        common=common,
-        people=people,
-        checked=checked,
-        css=f"{resources.template('view/report.css')}{grade_colours.styles(scale)}",
-        found=figures,
-        thresholds=thresholds,
-        classes=grade_colours.classes(scale),
-        alike_title=common["dependence"]["title"],
-        alike=judge_dependence.warnings(dependence, common["dependence"]),
-        worth=judge_dependence.worth(dependence, common["dependence"]),
-        cards=query_cards,
-        few=FEW,
-        measures=AUDITED,
-        styles=STYLES,
+    return (
+        _templates()
+        .get_template("commands/audit/page.html.j2")
+        .render(
+            words=words,
+            language=language,
+            state=state.of_evidence(evidence, language, "audit"),
+            common=common,
+            people=people,
+            checked=checked,
+            css=f"{resources.template('view/report.css')}{grade_colours.styles(scale)}",
+            found=figures,
+            thresholds=thresholds,
+            classes=grade_colours.classes(scale),
+            alike_title=common["dependence"]["title"],
+            alike=judge_dependence.warnings(dependence, common["dependence"]),
+            worth=judge_dependence.worth(dependence, common["dependence"]),
+            cards=query_cards,
+            few=FEW,
+            measures=AUDITED,
+            styles=STYLES,
+        )
     )
 
 

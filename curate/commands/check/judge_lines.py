@@ -136,6 +136,7 @@ def _strict(name: str, judge: JudgeFigures, say: RecordWords) -> Cells:
         judge,
         judge=name,
         panel=_value(judge.strictness),
+        read=people.pairs if people else 0,
         people=_value(people.steps if people else None),
         steps=people.steps if people else None,
         sensitivity_or_not=_estimate(people.sensitivity if people else None, say),

@@ -84,7 +84,7 @@ class TaskSource:
         fields = {**self.front["mteb"], "modalities": ["text"], "eval_splits": ["test"]}
         return (
             environment()
-            .from_string(template(TEMPLATE))
+            .get_template(TEMPLATE)
             .render(
                 module=module,
                 base=base,

@@ -22,7 +22,6 @@ from curate.commands.ready.mteb import (
 )
 from curate.runs.outputs import free_place
 from curate.system.files import read_json, write_json, write_text
-from curate.system.resources import template
 from curate.tables.exporters.card import environment
 
 TEMPLATE = "commands/ready/PULL_REQUEST.md.j2"
@@ -92,7 +91,7 @@ class PullRequest:
         trust = [point for point in self.points if point.name in rules()["trust"]]
         return (
             environment()
-            .from_string(template(TEMPLATE))
+            .get_template(TEMPLATE)
             .render(
                 name=self.known.run.pipeline.head.name,
                 write=mteb_checklist.WRITE,

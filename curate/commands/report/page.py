@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from typing import Any
 
@@ -215,6 +215,9 @@ KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 """Columns of the cost report, in addition to the cost."""
 
 
+_templates = cache(environment)
+
+
 def page(contents: Shown, language: str, second_language: str | None = None) -> str:
     """Return the report as HTML; the same contents give the same text.
 
@@ -224,8 +227,8 @@ def page(contents: Shown, language: str, second_language: str | None = None) -> 
     words = {name: with_kinds(scale_words.fitted(strings(name), contents.scale), contents, name) for name in tags}
     script = resources.template("view/report.js")
     return (
-        environment(words[language])
-        .from_string(resources.template("view/page.html.j2"))
+        _templates()
+        .get_template("view/page.html.j2")
         .render(
             bodies=[
                 {
@@ -255,8 +258,8 @@ def _language_body(contents: Shown, words: Mapping[str, Any], language: str, oth
         for name, numbers in positives.items()
     }
     return (
-        environment(words)
-        .from_string(resources.template("commands/report/report_body.html.j2"))
+        _templates()
+        .get_template("commands/report/report_body.html.j2")
         .render(
             words=words,
             other=next(iter(others), None),

@@ -27,7 +27,6 @@ from curate.runs.command import Assignments, Command, Names, argument, option, s
 from curate.runs.outputs import free_place
 from curate.stats.bootstrap import FEW
 from curate.system.files import read_json, write_json, write_text
-from curate.system.resources import template
 from curate.tables.exporters.card import environment, front_matter, markdown
 from curate.view.answers import Result
 from curate.view.record_words import RecordWords
@@ -331,7 +330,7 @@ def readme(figures: TrainFigures) -> str:
         "pipeline_tag": "sentence-similarity",
         "tags": ["sentence-transformers", "text"],
     }
-    card = environment().from_string(template("commands/train/card.md.j2"))
+    card = environment().get_template("commands/train/card.md.j2")
     return card.render(front=front_matter(front), figures=figures, named=_named, scores=_scores)
 
 

@@ -46,8 +46,9 @@ class VerifyCommand(Command):
         failed: CurateError | None = None
         if different:
             failed = CheckFailed(f"{self.folder}: {_counted(different)}; export again, or ask who changed the files")
-        elif unchecked := {unchecked_part: None for result in results for unchecked_part in result.unchecked}:
-            failed = Unchecked(f"{self.folder}: no difference, but not checked: {'; '.join(unchecked)}")
+        elif unchecked := {unchecked_part for result in results for unchecked_part in result.unchecked}:
+            parts = "1 part was" if len(unchecked) == 1 else f"{len(unchecked)} parts were"
+            failed = Unchecked(f"{self.folder}: no difference, but {parts} not checked")
         as_given_first = sorted(results, key=lambda result: not result.as_given)
         return Result(results, map(_text, as_given_first), failed=failed)
 
@@ -64,6 +65,7 @@ def _text(result: Verified) -> str:
         lines.append(
             f"  {result.pairs:,} judged pairs looked up in the ledger, {result.labels:,} rows of labels derived"
         )
+    lines.append(f"  digest: {result.digest}")
     return "\n".join(lines)
 
 

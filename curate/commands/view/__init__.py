@@ -47,23 +47,28 @@ class ViewCommand(Command):
             lines = _lines(opened(run), *self.pair)
             return Result(None, (part for line in lines for part in wrapped(line, width)))
         if self.export is not None:
-            return Result(None, [self._exported(opened(run), self.export)])
+            return Result(None, self._exported(opened(run), self.export))
         path = "/" if self.open is None else _address(opened(run), self.open)
         self.notify("Ctrl-C stops it")
         view(run, path=path, port=self.port, tell=typer.echo)
         return Result(None)
 
-    def _exported(self, index: "RunIndex", folder: Path) -> str:
-        """Write the pages, and return a line on them."""
+    def _exported(self, index: "RunIndex", folder: Path) -> list[str]:
+        """Write the pages, and return lines on what they hold and what not."""
         from curate.pipeline.pipeline import Pipeline
         from curate.pipeline.stage import Context, home
         from curate.web.exporting import export
 
         settings = Pipeline.load(index.run / "pipeline.yaml").frozen
-        context = Context(run=index.run, out=index.run, home=home(), settings=settings)
+        context = Context(run=index.run, out=index.run, home=home(), settings=settings, progress=self.progress)
         written = export(index, context, folder, version=version(PACKAGE), private=self.private)
         counts = f"{written.pairs:,} pairs of {written.queries:,} queries in {written.files:,} pages"
-        return f"{counts}; open {folder}/index.html"
+        lines = [f"{counts}; open {folder}/index.html"]
+        if left_out := len(index.pairs) - written.pairs:
+            published = "" if self.private else "contested, of a query without a relevant document, "
+            why = f"{published}in an open sample, or neither relevant nor in the top 10 of a retriever"
+            lines.append(f"left out: {left_out:,} pairs of the run: {why}")
+        return lines
 
 
 def _address(index: "RunIndex", pair_ids: str) -> str:

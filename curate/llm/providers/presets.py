@@ -127,6 +127,18 @@ def families(
     return family_of
 
 
+def published_vendor(vendor: str) -> str:
+    """Return how a card names the vendor of a judge's identity: an address only if it is that of a packaged preset.
+
+    Any other address may be one of the user's own network.
+    """
+    host = urlsplit(vendor).hostname
+    if host is None:
+        return vendor
+    known = {_host(preset) for preset in _packaged().values()} | {urlsplit(url).hostname for url in _VENDORS.values()}
+    return host if host in known else "own server"
+
+
 def variables(definitions: Mapping[str, Mapping[str, Settings]]) -> set[str]:
     """Return the environment variables that presets and a pipeline's definitions (plugin family -> name) may read."""
     pipeline_settings = [settings for family in definitions.values() for settings in family.values()]

@@ -27,7 +27,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -257,8 +257,9 @@ def _facts(benchmark: Benchmark) -> dict[str, Json]:
     return {key: benchmark.facts.get(key) for key in _OWN}
 
 
+@cache
 def environment() -> "Environment":
-    """Return the Jinja environment of the card templates."""
+    """Return the Jinja environment of the card templates, which are compiled once."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     jinja = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes the characters that break a table

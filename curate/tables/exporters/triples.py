@@ -14,7 +14,6 @@ from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.system.files import sha256, write_text
-from curate.system.resources import template
 from curate.tables.exporters.card import TRIPLES, Table, environment, front_matter, markdown
 
 LISTS = "triples.jsonl"
@@ -157,7 +156,7 @@ def readme(benchmark: Benchmark, triples: TriplesContent, tables: Sequence[Table
     }
     return (
         environment()
-        .from_string(template(TRIPLES))
+        .get_template(TRIPLES)
         .render(
             front=front_matter(front),
             name=markdown(benchmark.name),

@@ -120,3 +120,19 @@ def test_a_pattern_that_is_none_is_named(tmp_path: Path, files: str) -> None:
     (tmp_path / "README.md").write_text(f"---\n{configs}\n---\n")
     with pytest.raises(Exception, match=r"README.md.*(matches|splits|special)"):
         find(tmp_path, None)
+
+
+def test_with_libyaml_and_without_it_texts_and_errors_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.yaml"))]
+    texts += ["a:\tb", "\ufeffa: b", "a: 'b", "a: [b", "a: b: c", "a: |\n  b\n\nd: >\n  e\n  f\n", "a: \ud800"]
+    assert len(texts) > 50
+
+    def read(text: str) -> object:
+        try:
+            return safe_yaml.parse(text, safe_yaml.DATA)
+        except yaml.YAMLError as error:
+            return str(error)
+
+    fast = [read(text) for text in texts]
+    monkeypatch.setattr(yaml, "__with_libyaml__", False)
+    assert fast == [read(text) for text in texts]

@@ -9,7 +9,7 @@ from curate.ask import build
 from curate.core.config import Settings, canonical, check, digest
 from curate.core.errors import ConfigError
 from curate.llm.providers import identity, key_variable, provider
-from curate.llm.providers.presets import LanguageModel, presets, rates
+from curate.llm.providers.presets import LanguageModel, presets, published_vendor, rates
 from curate.llm.providers.settings import ProviderConfig
 from curate.pipeline.stage import Context
 from tests import ROOT
@@ -229,3 +229,17 @@ def test_mistakes_in_the_file_are_named(here: Path, line: str, expected: str) ->
 )
 def test_mistakes_in_a_pipeline_are_named(name: str, judges: dict[str, dict[str, Any]], expected: str) -> None:
     assert expected in complaint(name, **judges)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "published"),
+    {
+        "https://api.deepseek.com": "api.deepseek.com",
+        "https://api.anthropic.com": "api.anthropic.com",
+        "http://127.0.0.1:8000/v1": "own server",
+        "https://llm.ward7.hospital.example/v1": "own server",
+        "Hospital Computing Centre": "Hospital Computing Centre",
+    }.items(),
+)
+def test_an_address_of_the_users_network_is_not_published(vendor: str, published: str) -> None:
+    assert published_vendor(vendor) == published

@@ -2133,8 +2133,10 @@ def test_grades_are_shown_again_once_all_was_answered(sampled: Path, tables: Tab
 
 
 def handed(folder: Path, out: Path, *options: str) -> list[Path]:
-    """Export the pages of a run and return all files."""
-    ran(folder, "view", "runs/shown", "--export", str(out), *options)
+    """Export the pages of a run, hold that each pair of the run is counted as shown or left out; return all files."""
+    said = ran(folder, "view", "runs/shown", "--export", str(out), *options).stdout
+    shown, left_out = (int(found[1].replace(",", "")) for found in re.finditer(r"([\d,]+) pairs of", said))
+    assert shown + left_out == len(pl.read_parquet(folder / "runs/shown/pool/pool.parquet"))
     return sorted(path for path in out.rglob("*") if path.is_file())
 
 

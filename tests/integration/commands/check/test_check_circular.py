@@ -121,8 +121,10 @@ def test_a_user_sees_it_on_card_page_and_manifest(tmp_path: Path) -> None:
     said = ran(tmp_path, "check", "circular").stdout
     assert "found no grade of 'e5'" in complaint(tmp_path, "check", "circular", "--fourth", "e5")
     assert "Descriptive: no test" in said
+    assert said.splitlines()[-2:] == ["next: curate export --run runs/tiny", "    its card takes these figures"]
     answer = json.loads(ran(tmp_path, "check", "circular", "--json").stdout)["data"]
     ran(tmp_path, "run", "tiny.yaml")
+    assert "next:" not in ran(tmp_path, "check", "circular").stdout
     shown = card.read_text("utf-8")
     assert "## Before you read a score" in shown
     assert "Not checked" not in shown
