@@ -156,15 +156,15 @@ class _FastLoader(_Loader):
 
     def __init__(self, text: str, limits: YamlLimits) -> None:
         super().__init__(text, limits)
-        self._events = yaml.cyaml.CParser(text)
+        self._events = yaml.CSafeLoader(text)
 
-    def check_event(self, *choices: type[yaml.Event]) -> bool:
+    def check_event(self, *choices: Any) -> bool:  # noqa: ANN401 - as PyYAML has it
         return self._events.check_event(*choices)
 
-    def peek_event(self) -> yaml.Event:
+    def peek_event(self) -> yaml.Event | None:
         return self._events.peek_event()
 
-    def get_event(self) -> yaml.Event:
+    def get_event(self) -> yaml.Event | None:
         return self._events.get_event()
 
 
