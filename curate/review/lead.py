@@ -61,10 +61,10 @@ def lead(
 
 def of_people(run: Path, judged: int) -> dict[str, Json]:
     """Return the figures from assessors' answers; None, and 0 rows read, if no sample of all pairs has an answer."""
-    most_read = main_sample(run, judged)
+    most_read, flagged = main_sample(run, judged), len(flags.personal_rows(run))
     if most_read is None or most_read[1].agreement is None:
         unread = {"sample": None, "read": 0, "twice": 0, "people": None, "drawn": most_read is not None}
-        return {**unread, **dict.fromkeys(_FROM_PEOPLE)}
+        return {**unread, "flagged": flagged, **dict.fromkeys(_FROM_PEOPLE)}
     best: Any = most_read[1].to_json()
     between = [kappas["cut"] for kappas in best["kappa"]["people"].values() if kappas["cut"]]
     return {
@@ -72,6 +72,7 @@ def of_people(run: Path, judged: int) -> dict[str, Json]:
         "read": best["read"],
         "twice": best["twice"],
         "drawn": True,
+        "flagged": flagged,
         "people": max(between, key=lambda kappa: kappa["answered"], default=None),
         "kappa": best["kappa"]["panel"],
         "precision": best["confirmed"]["relevant"],

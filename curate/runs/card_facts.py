@@ -217,7 +217,7 @@ def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> li
             "recorded grades" if "replay" in identity else "heuristic" if "heuristic" in identity else "language model"
         )
         parameters = {key: identity[key] for key in ("model", "temperature") if key in identity}
-        if isinstance(model := identity.get("model"), Mapping):
+        if isinstance(model := identity.get("model"), Mapping) and "vendor" in model:
             parameters["model"] = {**model, "vendor": presets.published_vendor(model["vendor"])}
         replied = (judged.get("models") or {}).get(name)
         names = {"in replies": ", ".join(replied)} if replied else {}
@@ -257,10 +257,7 @@ def _counts(panel: Mapping[str, Any], published: Mapping[str, Any]) -> Json:
     plain = {name: count for name, count in panel.items() if not isinstance(count, Mapping)}
     scores = panel.get("ndcg_at_10", {})
     plain |= {f"ndcg_at_10, {name}, {corpus}": score for name, both in scores.items() for corpus, score in both.items()}
-    return [
-        {"": name.replace("_", " "), "panel": count, "published": published.get(name, "")}
-        for name, count in plain.items()
-    ]
+    return [{"": name, "panel": count, "published": published.get(name, "")} for name, count in plain.items()]
 
 
 def _experts(context: Context) -> list[Json]:

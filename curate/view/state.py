@@ -41,6 +41,8 @@ class Evidence:
     """Judges that their controls show to be weak, or that left too many pairs without a grade."""
     personal: int | None = 0
     """Number of texts with open personal data; None if nothing looked for it."""
+    flagged: int = 0
+    """Number of rows in which assessors flagged personal data that is not settled."""
     unfinished: str = ""
     """Stage to run next; empty if the run is finished."""
 
@@ -53,6 +55,7 @@ class Evidence:
             "judged": not self.heuristic,
             "published": self.queries > 0,
             "personal": not self.personal,
+            "flagged": not self.flagged,
             "judges": not self.weak,
             "accepted": high is None or high >= PRECISION,
             "sample": self.drawn or self.precision is not None,
@@ -85,6 +88,7 @@ def evidence(
         precision=people["precision"],
         twice=people["twice"],
         drawn=people["drawn"],
+        flagged=people["flagged"],
         kappa=people["kappa"],
         heuristic=run_figures.only_heuristics(panel, [str(name) for name in judged.get("heuristic") or ()]),
         weak=[*run_figures.weak(controls), *(lost.split(", ") if lost else ())],

@@ -35,9 +35,8 @@ FILES: Mapping[str, tuple[str, str]] = {
 """Name of a file that any page may load -> its type and its template."""
 
 
-@cache
 def environment() -> "Environment":
-    """Return the environment of the templates of pages, which are compiled once."""
+    """Return the environment of the templates of pages."""
     templates = html_environment("web/templates/")
     templates.globals.update(zip=zip, param=param)
     return templates

@@ -30,6 +30,7 @@ from curate.pipeline import facts as reckoning
 from curate.pipeline.facts import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.pipeline.withdrawn import Withdrawn
+from curate.review import flags
 from curate.review.showing import columns
 from curate.runs import card_facts, checks
 from curate.stats.distribution import Spread, spread
@@ -134,6 +135,7 @@ def fingerprint(_config: Config, context: Context) -> Json:
         "circular": circularity.checked(context),
         "beside": checks.identity(context.run),
         **({"pages": pages} if (pages := _pages(context)) else {}),
+        **({"flagged": len(flagged)} if (flagged := flags.personal_rows(context.run)) else {}),
     }
 
 

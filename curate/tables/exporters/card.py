@@ -363,6 +363,7 @@ def markdown(content: Json) -> str:
         return _grid(["", "value"], [[key, text] for key, text in _flat(content)])
     if isinstance(content, Sequence) and not isinstance(content, str):
         rows = [dict(_flat(entry if isinstance(entry, Mapping) else {"name": entry})) for entry in content]
+        rows = [row | {"": row[""].replace("_", " ")} if "" in row else row for row in rows]
         heads = list(dict.fromkeys(key for row in rows for key in row))
         return _grid(heads, [[row.get(key, "") for key in heads] for row in rows])
     return _cell(content)

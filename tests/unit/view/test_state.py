@@ -31,6 +31,7 @@ BROKEN: dict[str, dict[str, Any]] = {
     "twice": {"twice": 49},
     "judges": {"weak": ["gpt"]},
     "personal": {"personal": 1},
+    "flagged": {"flagged": 1},
     "masked": {"personal": None},
     "guessing": {"kappa": {"value": 0.1, "low": 0.0, "high": 0.3}},
 }
@@ -94,7 +95,7 @@ def test_the_thresholds_stand_beside_the_state_in_every_language(
     assert "80" in found.rule
     assert set(strings(language)["state"][page]["names"]) == {"green", "amber", "red", "grey"}
     names = [name for name in GOOD.conditions if name in strings(language)["state"][page]["reasons"]]
-    assert {*GOOD.conditions} - {*names} == ({"guessing"} if page == "audit" else set())
+    assert {*GOOD.conditions} - {*names} == ({"guessing", "flagged"} if page == "audit" else set())
 
 
 def test_an_audit_is_green_without_a_kappa() -> None:

@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import mteb
 import pytest
 
 from curate.commands.evaluate.results_folders import ExpectedTask, expected_by_name, notes, read, task_names
 from curate.core.errors import UserError
+
+pytestmark = pytest.mark.slow  # mteb joins the results
 
 LEGACY = "CMedQAv1-reranking"
 SUPERSEDED, SUCCESSOR = "Banking77Classification", "Banking77Classification.v2"
@@ -121,6 +122,8 @@ def test_revisions_of_a_model_are_joined_task_by_task(tmp_path: Path) -> None:
 
 def test_the_main_revision_counts_before_the_latest_version_of_mteb(tmp_path: Path) -> None:
     """As in mteb: the revision of its list of models, then the latest mteb, then any."""
+    import mteb
+
     name = "sentence-transformers/all-MiniLM-L6-v2"
     main = str(mteb.get_model_meta(name).revision)
     result(tmp_path, name.replace("/", "__"), revision=main, score=0.1, mteb_version="1.30.0")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from curate.commands.evaluate import page_sections
 from curate.commands.evaluate import speed as contestants
@@ -188,7 +187,10 @@ def test_quality_is_drawn_against_the_logarithm_of_speed() -> None:
         assert f">{tick}</text>" in wide
 
 
+@pytest.mark.slow
 def test_where_an_encoder_computes_is_read_from_its_weights() -> None:
+    import torch
+
     weights = [torch.zeros(1, device="meta", dtype=torch.bfloat16)]
     ours, service = (SimpleNamespace(of_queries=SimpleNamespace(egress=each)) for each in ("local", "remote"))
     assert contestants._place(ours, weights) == ("meta", ["bfloat16"])

@@ -17,10 +17,11 @@ LEAD: dict[str, Any] = {
     "read": 200,
     "twice": 60,
     "drawn": True,
+    "flagged": 0,
     "precision": {"value": 0.92, "low": 0.88, "high": 0.95},
     "kappa": {"value": 0.7, "low": 0.6, "high": 0.8},
 }
-UNREAD = {"sample": None, "read": 0, "twice": 0, "drawn": False, "precision": None, "kappa": None}
+UNREAD = {"sample": None, "read": 0, "twice": 0, "drawn": False, "flagged": 0, "precision": None, "kappa": None}
 EXPORT = {"queries": 48, "qrels": 214, "residual": 0, "gate": {"looked": True, "published": 0}}
 
 
