@@ -137,28 +137,25 @@ def page(
     if scale != FIVE:
         thresholds.append(words["grades"].format(scale.described()))
     dependence = Dependence.from_json(figures["dependence"])
-    return (
-        _templates()
-        .get_template("commands/audit/page.html.j2")
-        .render(
-            words=words,
-            language=language,
-            state=state.of_evidence(evidence, language, "audit"),
-            common=common,
-            people=people,
-            checked=checked,
-            css=f"{resources.template('view/report.css')}{grade_colours.styles(scale)}",
-            found=figures,
-            thresholds=thresholds,
-            classes=grade_colours.classes(scale),
-            alike_title=common["dependence"]["title"],
-            alike=judge_dependence.warnings(dependence, common["dependence"]),
-            worth=judge_dependence.worth(dependence, common["dependence"]),
-            cards=query_cards,
-            few=FEW,
-            measures=AUDITED,
-            styles=STYLES,
-        )
+    template = _templates().get_template("commands/audit/page.html.j2")
+    return template.render(
+        words=words,
+        language=language,
+        state=state.of_evidence(evidence, language, "audit"),
+        common=common,
+        people=people,
+        checked=checked,
+        css=f"{resources.template('view/report.css')}{grade_colours.styles(scale)}",
+        found=figures,
+        thresholds=thresholds,
+        classes=grade_colours.classes(scale),
+        alike_title=common["dependence"]["title"],
+        alike=judge_dependence.warnings(dependence, common["dependence"]),
+        worth=judge_dependence.worth(dependence, common["dependence"]),
+        cards=query_cards,
+        few=FEW,
+        measures=AUDITED,
+        styles=STYLES,
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from curate.core.scale import FIVE
 from curate.system.files import read_meanings
+from curate.web.run_state import state_of
 from tests.support import machine
 from tests.support.pools import table
 from tests.support.runs import Done, curate, tiny
@@ -225,10 +226,12 @@ def test_open_personal_data_is_named_before_every_other_step_and_shown_with_its_
     assert texts[1][:20] in shown.stdout
     ways = [f"{asked} --settle {flagged} --as {way}" for way in ("harmless", "masked")]
     assert [line[6:] for line in shown.stdout.splitlines()[-4::2]] == ways
+    assert (False, "no open flag of personal data") in state_of(folder / "runs/tiny", "en").conditions
     settled = typed(folder, next_of(shown.stdout))
     assert settled.stdout.startswith(
         f"{flagged}: 1 flags settled as harmless\nno open flag\nnext: curate run runs/tiny/"
     )
+    assert (True, "no open flag of personal data") in state_of(folder / "runs/tiny", "en").conditions
 
 
 def test_a_second_sample_has_other_rows_and_a_report_says_which_sample_it_is_of(folder: Path) -> None:
