@@ -15,8 +15,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from curate.llm.client.batch import judge_batches
 from tests import ROOT
 from tests.support import postgres
+from tests.support.batching import FAST
 from tests.support.hubbing import hub
 from tests.support.reader import Reader, left, models, shown
 from tests.vendor import vendor
@@ -66,6 +68,7 @@ TYPED = {page: list(typed(page)) for page in PAGES}
 RUN = {page: lines for page, every in TYPED.items() if (lines := [line for line in every if not listed(line)])}
 
 
+@patch.object(judge_batches, "PollingPolicy", lambda: FAST)  # batches are looked at again at once
 @pytest.mark.timeout(1800)  # the page on evaluating models encodes a run by three of them
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(page: Path, shelf: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
