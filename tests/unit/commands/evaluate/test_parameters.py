@@ -60,6 +60,7 @@ def test_packed_weights_are_unknown(tmp_path: Path) -> None:
     assert weights(module(tmp_path / "packed", layer__qweight=np.zeros((4, 4), np.int32))).total is None
 
 
+@pytest.mark.slow
 def test_mteb_states_both_figures_of_a_model_that_it_knows() -> None:
     found = of_names(["intfloat/multilingual-e5-small", "bm25"])
     assert (found["intfloat/multilingual-e5-small"].query.total, found["bm25"].query.total) == (118_000_000, None)

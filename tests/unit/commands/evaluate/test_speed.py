@@ -115,6 +115,7 @@ def test_mteb_reads_a_batch_like_a_loader() -> None:
     assert (list(batch), len(batch), "text" in batch.dataset.features) == ([{"text": ["a", "b"]}], 1, True)
 
 
+@pytest.mark.slow
 def test_a_machine_is_told_by_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     before = machine.identity()
     assert machine.identity() == before
