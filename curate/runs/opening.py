@@ -8,8 +8,8 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from curate.ask.billing import PlanRow
 from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError, CurateError, NotFound, UserError, suggestion
 from curate.panel.voting import EXPERTS
@@ -18,8 +18,11 @@ from curate.pipeline.mark import Mark
 from curate.pipeline.pipeline import Pipeline, find, in_language, with_defaults_of
 from curate.pipeline.pipeline_edit import flow
 from curate.pipeline.stage import Consent
-from curate.runs.runner import Run
 from curate.system.resources import packaged
+
+if TYPE_CHECKING:
+    from curate.ask.billing import PlanRow
+    from curate.runs.runner import Run
 
 Tell = Callable[[str], None]
 
@@ -92,7 +95,7 @@ def consent(max_cost: str | float | None, yes: bool = False, **more: bool) -> Co
 
 def opened(
     pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, detect: bool = True, tell: Tell
-) -> Run:
+) -> "Run":
     """Return the run of a pipeline file or of a run folder; if neither is given, the newest run, with a notice.
 
     With `detect`, the language of a pipeline file that names none is detected from its texts, with a notice.
@@ -110,6 +113,8 @@ def opened(
         tell(line)
     if warning := _people_lost(folder, settings, path.name):
         tell(warning)
+    from curate.runs.runner import Run  # brings all that runs a stage, which `curate models` does without
+
     return Run(folder, settings, warning=warning)
 
 
@@ -160,7 +165,7 @@ def _values(settings: Json, section: str = "") -> Iterator[tuple[str, Json]]:
         yield section, settings
 
 
-def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *, tell: Tell) -> Run:
+def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *, tell: Tell) -> "Run":
     """Return the run as `opened` does, or without language detection, with a notice, if the source cannot be read."""
     try:
         return opened(pipeline, folder, assign, tell=tell)
@@ -185,14 +190,14 @@ def scored(runs: Sequence[Path]) -> Iterator[str]:
         yield f"audit.systems={json.dumps(names)}"
 
 
-def need_audit(work: Run) -> Run:
+def need_audit(work: "Run") -> "Run":
     """Return the run; UserError unless it is an audit."""
     if AUDIT not in work.pipeline.head.stages:
         raise UserError(f"{work.folder}: no run of an audit; name a folder or a task, or give --run")
     return work
 
 
-def quoted(work: Run) -> list[PlanRow]:
+def quoted(work: "Run") -> "list[PlanRow]":
     """Return the cost estimate of judging, as the rows of `quote`.
 
     The stages before it are run on trial, without paid calls, and discarded.

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import PrivateAttr
 
-from curate.ask.billing import PlanRow
 from curate.runs.command import RUN, SPENDING, Assignments, Command, option, setting
 from curate.tables.readers.encoding import BOUNDS, OWN, Bounds
 from curate.view.answers import Result
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
+    from curate.ask.billing import PlanRow
     from curate.pipeline.stage import Consent
     from curate.runs.runner import Run
 
@@ -129,7 +129,7 @@ class Plannable(Spending):
 
     plan: bool = option("Print calls, tokens and cost; send nothing.", False, group=SPENDING)
 
-    def cost_estimate(self, rows: Sequence[PlanRow]) -> Result[Any]:
+    def cost_estimate(self, rows: "Sequence[PlanRow]") -> Result[Any]:
         """Return rows of calls and cost, the last one their total, as the result."""
         table = as_table([row.printed() for row in rows], digits=2) if rows else "nothing is left to send"
         return Result(rows, [table])
@@ -137,6 +137,8 @@ class Plannable(Spending):
     @classmethod
     def answer(cls) -> Any:  # noqa: ANN401
         """Return the type of the data, which is that of the plan with `plan`."""
+        from curate.ask.billing import PlanRow  # needs all of `pipeline`, which most commands load later or never
+
         return super().answer() | list[PlanRow]
 
 

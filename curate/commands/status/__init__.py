@@ -3,23 +3,23 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import yaml
 
 from curate.core.figures import Record, figure
 from curate.llm.exchange_rates import shown
-from curate.pipeline.facts import further_paid
 from curate.pipeline.folder import newest, readable, table_path, table_paths
 from curate.runs.command import argument, option
-from curate.runs.opening import opened
 from curate.runs.options import OnPipelineFile, OnRun
-from curate.runs.status import StageStatus, status_rows
 from curate.system.files import read_json
 from curate.view.answers import Result, plain
 from curate.view.record_words import RecordWords
 from curate.view.text import as_table
+
+if TYPE_CHECKING:
+    from curate.runs.status import StageStatus
 
 LONGEST = 60
 """Characters of a value that `show` prints; `--json` has all."""
@@ -34,14 +34,26 @@ class StatusCommand(OnPipelineFile):
     words = "status"
     examples = ("status", "status --run runs/demo --json")
 
-    def result(self) -> Result[list[StageStatus]]:
+    def result(self) -> Result[Any]:
         """Return a row per stage."""
+        from curate.runs.opening import opened  # takes as long as all that `curate show` needs
+        from curate.runs.status import status_rows
+
         rows = status_rows(opened(self.pipeline, self.run, tell=self.notify))
         return Result(rows, _stages(rows))
 
+    @classmethod
+    def answer(cls) -> Any:  # noqa: ANN401
+        """Return the type of the rows."""
+        from curate.runs.status import StageStatus
 
-def _stages(rows: Sequence[StageStatus]) -> Iterator[str]:
+        return list[StageStatus]
+
+
+def _stages(rows: "Sequence[StageStatus]") -> Iterator[str]:
     """Yield the table of stages, then lines on unfinished judging, on costs in several currencies, and the notes."""
+    from curate.pipeline.facts import further_paid
+
     say = RecordWords("status/status")
     yield as_table(
         [say.cells("stage", row, cost=shown(row.cost, None) if isinstance(row.cost, float) else None) for row in rows]
