@@ -29,6 +29,7 @@ from tests import vendor as fake
 from tests.support.asking import FAST, job, judged, key, llm, order, paid_twice, passages, script
 from tests.support.pools import QUERIES, pooled, said
 from tests.support.rows import locked
+from tests.support.trials import two_at_one_ledger
 from tests.vendor import Call, vendor
 
 CHILD = ROOT / "tests/support/judge_child.py"
@@ -180,7 +181,7 @@ def children(
     ]
 
 
-@pytest.mark.parametrize("killed", [False, True], ids=["both finish", "one is killed"])
+@two_at_one_ledger
 def test_two_processes_judge_one_pool(place: Path | str, tmp_path: Path, killed: bool) -> None:
     """Two run folders with the same pool, two connections to one ledger: SQLite, and PostgreSQL."""
     texts = {f"d{n:03}": f"段落{n} {'SABCD'[n % 5]}" for n in range(40)}

@@ -23,6 +23,7 @@ from tests.integration.ask.test_sharing import children
 from tests.support.asking import script, sizes
 from tests.support.batching import FAST
 from tests.support.pools import QUERIES, pooled, said, step
+from tests.support.trials import accepting, two_at_one_ledger
 from tests.vendor import Call, Fault, Rules, Vendor, vendor
 
 TEXTS = {f"d{n:02}": f"段落{n} {'SABCD'[n % 5]}" for n in range(20)}
@@ -105,16 +106,7 @@ def all_paid_once(server: Vendor) -> bool:
     ) == len(EXPECTED)
 
 
-@pytest.mark.parametrize(
-    ("place", "killed"),
-    [
-        pytest.param("sqlite", True, id="sqlite-one is killed"),
-        pytest.param("postgresql", False, id="postgresql-both finish"),
-        pytest.param("sqlite", False, id="sqlite-both finish", marks=pytest.mark.accept),
-        pytest.param("postgresql", True, id="postgresql-one is killed", marks=pytest.mark.accept),
-    ],
-    indirect=["place"],
-)
+@two_at_one_ledger
 def test_two_processes_ask_one_judge_by_batches(place: Path | str, tmp_path: Path, killed: bool) -> None:
     with counting(lambda _call: None, slow=True) as (server, work):
         first = child(tmp_path / "first", place, server, BATCH="1")
@@ -137,7 +129,7 @@ def test_two_processes_ask_one_judge_by_batches(place: Path | str, tmp_path: Pat
         assert said(tmp_path / name / "0", "m") == EXPECTED
 
 
-@pytest.mark.parametrize("killed", [False, True], ids=["both finish", "the batch is abandoned"])
+@pytest.mark.parametrize("killed", [True, *accepting(False)], ids=["the batch is abandoned", "both finish"])
 def test_who_asks_online_leaves_to_a_batch_what_is_in_it(tmp_path: Path, killed: bool) -> None:
     place = tmp_path / "ledger.db"
 

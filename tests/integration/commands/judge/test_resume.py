@@ -75,7 +75,7 @@ def settled(run: Path) -> int:
     return ledger(run, "SELECT count(*) FROM ratings")[0] if (run / "home" / "ledger.db").exists() else 0
 
 
-@pytest.mark.parametrize("kills", [3, *accepting(8)])
+@pytest.mark.parametrize("kills", [2, *accepting(8)])
 def test_kills_cost_what_was_in_flight_and_change_nothing(kills: int, tmp_path: Path) -> None:
     chance = random.Random(13)
     moments = sorted(chance.randrange(CALLS - 2 * CONCURRENCY) for _ in range(kills))
