@@ -46,25 +46,25 @@ def export(index: RunIndex, context: Context, folder: Path, *, version: str, pri
     """
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"--export {folder}: not empty; give a new folder")
-    kept = _leaving(index, private=private)
-    if kept.queries.is_empty():
+    exported = _leaving(index, private=private)
+    if exported.queries.is_empty():
         raise UserError(
             f"--export: found no published pair in {index.run}, expected labels of `curate resolve`; pairs of an open "
             "sample are hidden until it is read"
         )
     flags.stop("view --export", index.run)
-    texts = {"queries": kept.queries["query_id"], "corpus": kept.docs["doc_id"]}
+    texts = {"queries": exported.queries["query_id"], "corpus": exported.docs["doc_id"]}
     leaving = [(pl.col("table") == table) & pl.col("id").is_in(ids.implode()) for table, ids in texts.items()]
     privacy_guard.stop("view --export", privacy_guard.residual(context).filter(pl.any_horizontal(leaving)), context)
-    kept = _named(kept, context)
-    pages = dict(_pages(kept, version, context.progress))
+    exported = _named(exported, context)
+    pages = dict(_pages(exported, version, context.progress))
     (folder / "q").mkdir(parents=True)
     for name, html in pages.items():
         write_text(folder / name, html)
     for name in STYLES:
         write_text(folder / name, resources.template(FILES[name][1]))
-    write_text(folder / "grades.css", charts.styles(kept.scale))
-    return Exported(len(kept.queries), len(kept.pairs), len(pages))
+    write_text(folder / "grades.css", charts.styles(exported.scale))
+    return Exported(len(exported.queries), len(exported.pairs), len(pages))
 
 
 def _leaving(index: RunIndex, *, private: bool) -> RunIndex:

@@ -65,9 +65,9 @@ class ViewCommand(Command):
         counts = f"{written.pairs:,} pairs of {written.queries:,} queries in {written.files:,} pages"
         lines = [f"{counts}; open {folder}/index.html"]
         if left_out := len(index.pairs) - written.pairs:
-            published = "" if self.private else "contested, of a query without a relevant document, "
-            why = f"{published}in an open sample, or neither relevant nor in the top 10 of a retriever"
-            lines.append(f"left out: {left_out:,} pairs of the run: {why}")
+            reasons = [] if self.private else ["contested", "of a query without a relevant document"]
+            reasons += ["in an open sample", "or neither relevant nor in the top 10 of a retriever"]
+            lines.append(f"left out: {left_out:,} pairs of the run: {', '.join(reasons)}")
         return lines
 
 

@@ -135,8 +135,8 @@ def published_vendor(vendor: str) -> str:
     host = urlsplit(vendor).hostname
     if host is None:
         return vendor
-    known = {_host(preset) for preset in _packaged().values()} | {urlsplit(url).hostname for url in _VENDORS.values()}
-    return host if host in known else "own server"
+    vendor_hosts = {urlsplit(address).hostname for address in _VENDORS.values()}
+    return host if host in vendor_hosts | {_host(preset) for preset in _packaged().values()} else "own server"
 
 
 def variables(definitions: Mapping[str, Mapping[str, Settings]]) -> set[str]:
