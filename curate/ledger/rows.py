@@ -100,7 +100,7 @@ _RAW, _MODEL = (1 + [field.name for field in fields(Call)].index(name) for name 
 
 
 def standing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return one rating per pair: the first one with a grade, else the last one; in no order.
+    """Return one rating per pair: the first graded one, else the last; in no order.
 
     Only possible duplicates are sorted, which saves memory.
     """

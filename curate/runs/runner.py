@@ -1,12 +1,15 @@
 """Running of stages in a run folder: up-to-date stages are skipped, changed and interrupted ones run again."""
 
 import json
+import platform
 import shlex
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -20,7 +23,6 @@ from curate.llm.exchange_rates import Rates
 from curate.llm.providers.presets import rates
 from curate.pipeline import stages
 from curate.pipeline.folder import ID, SETTINGS, need_ours, need_run, run_id
-from curate.pipeline.manifest import write_manifest
 from curate.pipeline.mark import Mark, release_raw
 from curate.pipeline.pipeline import Pipeline, dump
 from curate.pipeline.stage import Consent, Context, Report, Stage, home, ledger_place
@@ -135,6 +137,8 @@ class StageStates:
         self._outside = {name: fingerprint for name, fingerprint in self._outside.items() if name in earlier}
 
 
+PACKAGES = ("curate-ir", "polars", "numpy", "faiss-cpu", "bm25s", "jieba", "statsmodels", "sqlalchemy")
+"""Whose versions manifest.json of a run folder states."""
 CHANGED = {
     "stage": "the version of the program",
     "head": "settings of the whole pipeline",
@@ -144,6 +148,23 @@ CHANGED = {
 }
 """Key of what a stage's tables depend on -> its words; `settings` stands for itself."""
 DECISIONS = "decisions on what looks like personal data, or files that masking reads"
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+
+
+def write_manifest(folder: Path, pipeline: Pipeline, marks: Mapping[str, Mark]) -> None:
+    """Write manifest.json: name, seed, digest of the settings, package versions, and done-marks of all stages."""
+    manifest = {
+        "name": pipeline.head.name,
+        "seed": pipeline.head.seed,
+        "settings_digest": config.digest(pipeline.frozen),
+        "versions": _versions(),
+        "stages": {name: asdict(mark) for name, mark in marks.items()},
+    }
+    files.write_json(folder / "manifest.json", manifest)
 
 
 def _why(name: str, changed: Sequence[str]) -> str:

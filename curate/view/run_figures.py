@@ -174,8 +174,8 @@ def between(figure: Mapping[str, Any] | Record | None) -> str | None:
 
 def effect(figure: Mapping[str, Any]) -> str | None:
     """Return an effect with its interval as text, or the range that is known of it; None if neither is."""
-    known = figure["value"] is None and figure["low"] is not None
-    return _interval(figure["low"], figure["high"])[1:-1] if known else between(figure)
+    has_bounds_only = figure["value"] is None and figure["low"] is not None
+    return _interval(figure["low"], figure["high"])[1:-1] if has_bounds_only else between(figure)
 
 
 def counted(figure: Mapping[str, Any], words: Mapping[str, Any]) -> str:

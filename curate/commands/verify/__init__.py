@@ -47,8 +47,8 @@ class VerifyCommand(Command):
         if different:
             failed = CheckFailed(f"{self.folder}: {_counted(different)}; export again, or ask who changed the files")
         elif unchecked := {unchecked_part for result in results for unchecked_part in result.unchecked}:
-            parts = "1 part was" if len(unchecked) == 1 else f"{len(unchecked)} parts were"
-            failed = Unchecked(f"{self.folder}: no difference, but {parts} not checked")
+            counted = "1 part was" if len(unchecked) == 1 else f"{len(unchecked)} parts were"
+            failed = Unchecked(f"{self.folder}: no difference, but {counted} not checked")
         as_given_first = sorted(results, key=lambda result: not result.as_given)
         return Result(results, map(_text, as_given_first), failed=failed)
 
